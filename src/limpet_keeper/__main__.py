@@ -1,0 +1,33 @@
+"""Starts one keeper cold, or the nursery that forks them warm: `python -m limpet_keeper keep DIR | nursery`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from limpet_keeper import nursery
+
+USAGE = "usage: python -m limpet_keeper (keep DIR | nursery) [--cgroup PARENT]"
+
+
+def main(arguments: list[str]) -> int:
+    cgroup_parent: str | None = None
+    if len(arguments) > 2 and arguments[-2] == "--cgroup":
+        cgroup_parent = arguments[-1]
+        arguments = arguments[:-2]
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    if len(arguments) == 2 and arguments[0] == "keep":
+        # A shell's job leads a group, and so cannot lead a session: its child can.
+        if os.getpgrp() == os.getpid() and (child := os.fork()):
+            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        nursery.keep(os.path.abspath(arguments[1]), cgroup_parent, os.umask(0o077))
+        return 0
+    if arguments == ["nursery"]:
+        nursery.serve(cgroup_parent)
+        return 0
+    print(USAGE, file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,277 @@
+"""The control socket: frames in, replies and wakeups out. What a frame means is the keeper's business."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import selectors
+import socket
+import struct
+import sys
+import termios
+
+from limpet_keeper.journal import encode_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Json = dict[str, Any]
+
+SOCKET_NAME = "control.sock"
+MAX_FRAME_BYTES = 64 << 20
+# A client that does not read its replies is dropped before it costs more than this.
+MAX_UNSENT_BYTES = 1 << 20
+
+# What each request may carry: the field's type and whether it must be there.
+_TEXT, _NUMBER, _FLAG, _OBJECT, _LIST = (str,), (int,), (bool,), (dict,), (list,)
+FIELDS: dict[str, dict[str, tuple[tuple[type, ...], bool]]] = {
+    "hello": {"protocol": (_NUMBER, True), "wake": (_TEXT, False)},
+    "start": {
+        "run": (_TEXT, True),
+        "argv": (_LIST, True),
+        "cwd": (_TEXT, True),
+        "env": (_OBJECT, True),
+        "pty": ((dict, type(None)), False),
+        "stdin": ((str, dict), False),
+        "timeout_ms": ((int, type(None)), False),
+        "kill_grace_ms": (_NUMBER, False),
+        "spool_max_bytes": (_NUMBER, False),
+        "head_bytes": (_NUMBER, False),
+        "min_free_bytes": (_NUMBER, False),
+        "sync_ms": (_NUMBER, False),
+        "rlimits": (_OBJECT, False),
+        "cgroups": (_LIST, False),
+    },
+    "write": {"data": (_TEXT, False), "close": (_FLAG, False), "secret": (_FLAG, False)},
+    "cancel": {"of": (_NUMBER, True)},
+    "resize": {"rows": (_NUMBER, True), "cols": (_NUMBER, True)},
+    "signal": {"signal": (_TEXT, True), "to": (_TEXT, False)},
+    "kill": {"signal": (_TEXT, False), "grace_ms": (_NUMBER, False), "by": (_TEXT, False)},
+    "wake": {"on": (_TEXT, True)},
+}
+WAKES = ("never", "state", "every")
+
+
+class Refused(Exception):
+    """A request that is answered with an error: code, text, and what else belongs in the answer."""
+
+    def __init__(self, code: str, message: str, **fields: Any) -> None:
+        super().__init__(message)
+        self.code = code
+        self.fields = fields
+
+
+def check(frame: Json) -> None:
+    """Refuses what is no request, or carries what its kind does not take."""
+    do = frame.get("do")
+    fields = FIELDS.get(do) if isinstance(do, str) else None
+    if fields is None:
+        raise Refused("invalid_argument", f"do: {do!r} is no request; there are {', '.join(FIELDS)}")
+    for name, value in frame.items():
+        if name in ("do", "id"):
+            continue
+        if name not in fields:
+            raise Refused("invalid_argument", f"{name}: {do} has no such field")
+        types = fields[name][0]
+        if type(value) not in types:
+            raise Refused("invalid_argument", f"{name}: must be {' or '.join(kind.__name__ for kind in types)}")
+        if type(value) is int and not 0 <= value < 1 << 63:
+            raise Refused("invalid_argument", f"{name}: must be from 0 to 2^63-1")
+    for name, (_, needed) in fields.items():
+        if needed and name not in frame:
+            raise Refused("invalid_argument", f"{name}: {do} needs it")
+
+
+class Connection:
+    """One client. `wake` says what it wants to hear of."""
+
+    def __init__(self, connected: socket.socket, control: Control) -> None:
+        self.socket = connected
+        self.control = control
+        self.wake = "never"
+        self.unread = bytearray()
+        self.unsent = bytearray()
+        # The last frame that was sent is a wakeup: while anything is unread in the socket, so is that one.
+        self.wake_sent = False
+        self.wake_owed = False
+        connected.setblocking(False)
+
+    def on_event(self, mask: int) -> None:
+        if mask & selectors.EVENT_WRITE:
+            self._send_rest()
+        if mask & selectors.EVENT_READ:
+            self._receive()
+
+    def _receive(self) -> None:
+        try:
+            data = self.socket.recv(1 << 18)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.control.drop(self)
+            return
+        searched = len(self.unread)
+        self.unread += data
+        while (end := self.unread.find(b"\n", searched)) >= 0:
+            line = bytes(self.unread[:end])
+            del self.unread[: end + 1]
+            searched = 0
+            self._take(line)
+            if self.socket.fileno() < 0:
+                return
+        if len(self.unread) > MAX_FRAME_BYTES:
+            self.refuse(None, Refused("invalid_argument", f"a frame has at most {MAX_FRAME_BYTES} bytes"))
+            self.control.drop(self)
+
+    def _take(self, line: bytes) -> None:
+        try:
+            frame = json.loads(line)
+        except (ValueError, RecursionError):
+            frame = None
+        if not isinstance(frame, dict):
+            self.refuse(None, Refused("invalid_argument", "a frame is one JSON object on one line"))
+            self.control.drop(self)
+            return
+        request: Json = frame
+        number = request.get("id")
+        to = number if type(number) is int else None
+        try:
+            if "id" in request and to is None:
+                raise Refused("invalid_argument", "id: must be a number")
+            check(request)
+            answer = self.control.handle(self, request)
+        except Refused as refused:
+            self.refuse(to, refused)
+        else:
+            if answer is not None:
+                self.answer(to, **answer)
+
+    def answer(self, to: int | None, **fields: Any) -> None:
+        self._send({"re": to, "ok": True, **fields})
+
+    def refuse(self, to: int | None, refused: Refused) -> None:
+        self._send({"re": to, "ok": False, "error": refused.code, "message": str(refused), **refused.fields})
+
+    def tell(self, journal_bytes: int) -> None:
+        """A wakeup, unless the last one has not been read yet."""
+        if self.unsent:
+            self.wake_owed = True
+        elif not (self.wake_sent and _unread_bytes(self.socket)):
+            self._send({"wake": journal_bytes})
+            self.wake_sent = True
+
+    def tell_stalled(self, journal_bytes: int, stalled: Json | None) -> None:
+        """News of the storage, always sent: the journal may be unable to tell it."""
+        self._send({"wake": journal_bytes, "stalled": stalled})
+
+    def _send(self, frame: Json) -> None:
+        if self.socket.fileno() < 0:
+            return
+        self.wake_sent = False
+        self.unsent += encode_json(frame).encode() + b"\n"
+        self._send_rest()
+        if len(self.unsent) > MAX_UNSENT_BYTES:
+            self.control.drop(self)
+
+    def _send_rest(self) -> None:
+        had = bool(self.unsent)
+        try:
+            while self.unsent:
+                del self.unsent[: self.socket.send(self.unsent)]
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError:
+            self.unsent.clear()  # the read side meets the same end and drops the connection
+        self.control.listen_for(self)
+        if had and not self.unsent and self.wake_owed:
+            self.wake_owed = False
+            self.tell(self.control.journal_bytes())
+
+
+class Control:
+    """All connections of one keeper."""
+
+    def __init__(
+        self,
+        selector: selectors.BaseSelector,
+        handle: Callable[[Connection, Json], Json | None],
+        dropped: Callable[[Connection], None],
+        journal_bytes: Callable[[], int],
+    ) -> None:
+        self.selector = selector
+        self.handle = handle
+        self.dropped = dropped
+        self.journal_bytes = journal_bytes
+        self.connections: list[Connection] = []
+        self.listener = socket.socket(socket.AF_UNIX)
+
+    def open(self) -> None:
+        """Binds in the current directory: a relative name is never too long for a socket."""
+        self.listener.bind(SOCKET_NAME)
+        self.listener.listen(128)
+        self.listener.setblocking(False)
+        self.selector.register(self.listener, selectors.EVENT_READ, self._accept)
+
+    def _accept(self, _mask: int) -> None:
+        try:
+            connected, _ = self.listener.accept()
+        except OSError:
+            return
+        connection = Connection(connected, self)
+        self.connections.append(connection)
+        self.selector.register(connected, selectors.EVENT_READ, connection.on_event)
+
+    def listen_for(self, connection: Connection) -> None:
+        """Asks the selector for what the connection needs now."""
+        mask = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.unsent else 0)
+        key = self.selector.get_key(connection.socket)
+        if key.events != mask:
+            self.selector.modify(connection.socket, mask, connection.on_event)
+
+    def drop(self, connection: Connection) -> None:
+        if connection.socket.fileno() < 0:
+            return
+        self.selector.unregister(connection.socket)
+        connection.socket.close()
+        self.connections.remove(connection)
+        self.dropped(connection)
+
+    def heard_by(self, wake: str) -> bool:
+        """Whether anybody wants to hear at least that much."""
+        return any(WAKES.index(connection.wake) >= WAKES.index(wake) for connection in self.connections)
+
+    def tell(self, wake: str) -> None:
+        """Wakes those that want to hear that much."""
+        for connection in list(self.connections):
+            if WAKES.index(connection.wake) >= WAKES.index(wake):
+                connection.tell(self.journal_bytes())
+
+    def tell_stalled(self, stalled: Json | None) -> None:
+        for connection in list(self.connections):
+            if connection.wake != "never":
+                connection.tell_stalled(self.journal_bytes(), stalled)
+
+    def close(self) -> None:
+        for connection in list(self.connections):
+            self.drop(connection)
+        self.selector.unregister(self.listener)
+        self.listener.close()
+
+
+def _unread_bytes(connected: socket.socket) -> int:
+    """How much of what was sent the other side has not taken yet; 0 where the system does not say."""
+    if sys.platform != "linux":
+        return 0
+    return struct.unpack("i", fcntl.ioctl(connected, termios.TIOCOUTQ, b"\0\0\0\0"))[0]
+
+
+def unlink(directory_fd: int) -> None:
+    try:
+        os.unlink(SOCKET_NAME, dir_fd=directory_fd)
+    except OSError:
+        pass

@@ -1,0 +1,391 @@
+"""The keeper of one run: starts it, lets each part do its work in one loop, and records how it ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import selectors
+import signal
+import sys
+
+from limpet_keeper import control, requests, system
+from limpet_keeper.control import Connection, Control, Refused
+from limpet_keeper.ladder import Ladder
+from limpet_keeper.output import PIPE_BYTES, Stream
+from limpet_keeper.settings import Settings
+from limpet_keeper.stdin import Stdin, Write
+from limpet_keeper.storage import Storage
+from limpet_keeper.sync import Syncer
+from limpet_keeper.timers import Timers
+from limpet_keeper.tree import Tree, write_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from limpet_keeper.journal import Journal
+    from limpet_keeper.launcher import Launcher
+    from limpet_keeper.spool import Spool
+
+    Json = dict[str, Any]
+
+UNCLAIMED_S = 10.0
+QUIET_S = 0.25
+DRAIN_S = 1.0
+
+# The way of a run; see docs/formats/keeper.md.
+IDLE, RUNNING, DRAINING, LINGERING, SEALED = "idle", "running", "draining", "lingering", "sealed"
+
+
+class Keeper:
+    """Made ready by `prepare`; `serve` runs it to its end."""
+
+    def __init__(self, path: str, directory_fd: int, launcher: Launcher, journal: Journal, spools: list[Spool]) -> None:
+        self.path = path
+        self.directory_fd = directory_fd
+        self.launcher = launcher
+        self.journal = journal
+        self.spools = spools
+        self.settings = Settings()
+        self.phase = IDLE
+        self.run: str | None = None
+        self.pid: int | None = None
+        self.exit: Json | None = None
+        self.stdin: Stdin | None = None
+        self.terminal_fd = -1
+        self._start_reply: tuple[Connection, int | None] | None = None
+        self._ended_by = "self"
+        self._drained = False
+        self._survivors: list[int] = []
+        self._told_bytes = 0
+        self._gone = False
+        self.selector = selectors.DefaultSelector()
+        self.timers = Timers()
+        self.tree = Tree(None)
+        self.ladder = Ladder(self.tree, journal, self.timers, self._settle)
+        self.control = Control(self.selector, self._on_request, self._on_dropped, lambda: journal.size)
+        self._bell, self._ringer = os.pipe()
+        os.set_blocking(self._bell, False)
+        os.set_blocking(self._ringer, False)
+        self.syncer = Syncer(spools, journal, self.timers, lambda: os.write(self._ringer, b"\0"))
+        self.storage = Storage(
+            spools, directory_fd, journal, self.control, self.selector, self.timers, self.syncer
+        )
+        self.storage.on_read = self._on_read
+        self.storage.on_closed = self._on_closed
+        self.storage.on_resumed = self._on_resumed
+
+    def serve(self) -> None:
+        """Keeps the run until nothing of it is left to keep."""
+        self.selector.register(self._bell, selectors.EVENT_READ, self._on_bell)
+        signal.set_wakeup_fd(self._ringer, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+        self.timers.set("unclaimed", UNCLAIMED_S, self._on_unclaimed)
+        while not self._gone:
+            for key, mask in self.selector.select(self.timers.next_s()):
+                key.data(mask)
+            self.timers.fire()
+            if self.journal.error is not None:
+                self.storage.stall(self.journal.error, "keeper.journal")
+            self._tell()
+
+    def _tell(self) -> None:
+        """Wakes those who listen, once for all that this turn wrote down."""
+        if self.journal.size > self._told_bytes:
+            self._told_bytes = self.journal.size
+            self.control.tell("state" if self.journal.has_news else "every")
+            self.journal.has_news = False
+
+    def _on_bell(self, _mask: int) -> None:
+        try:
+            while os.read(self._bell, 4096):
+                pass
+        except BlockingIOError:
+            pass
+        self._reap()
+        if self.syncer.settle():
+            if self.phase == SEALED:
+                self._seal()
+            elif not self.syncer.is_clean():
+                self.syncer.plan()
+
+    # Who asks.
+
+    def _on_unclaimed(self) -> None:
+        if not self.control.connections and self.phase == IDLE:
+            self._gone = True
+
+    def _on_dropped(self, connection: Connection) -> None:
+        if self.stdin is not None:
+            self.stdin.forget(connection)
+        if self.phase == IDLE and not self.control.connections:
+            self._gone = True
+
+    def _on_request(self, connection: Connection, request: Json) -> Json | None:
+        return requests.apply(self, connection, request)
+
+    # The start.
+
+    def start(self, request: Json, connection: Connection, to: int | None) -> None:
+        """Turns the launcher into the command; the reply comes when that is known to have worked or not."""
+        self.settings = Settings.of(request)
+        self.run = request["run"]
+        self.phase = RUNNING
+        self._start_reply = (connection, to)
+        terminal: str | None = None
+        step = "pty"
+        try:
+            if self.settings.pty is not None:
+                terminal = self._open_terminal(*self.settings.pty)
+            step = "cgroup"
+            for group in self.settings.cgroups:
+                _make_cgroup(group["path"], group["settings"])
+            step = ""
+        except OSError as error:
+            refusal = {"part": step, "errno": system.error_name(error), "message": os.strerror(error.errno or 0)}
+        names = [spool.name for spool in self.spools]
+        self.journal.append("starting", run=self.run, pty=self.settings.pty is not None, streams=names)
+        if step:
+            self._not_started(**refusal)
+            return
+        self.selector.register(self.launcher.status, selectors.EVENT_READ, self._on_executed)
+        self.launcher.go(
+            {
+                "argv": self.settings.argv,
+                "cwd": self.settings.cwd,
+                "env": self.settings.env,
+                "rlimits": self.settings.rlimits,
+                "cgroups": self.settings.cgroups,
+                "stdin": self.settings.stdin,
+                "terminal": terminal,
+            }
+        )
+
+    def _open_terminal(self, rows: int, cols: int) -> str:
+        self.terminal_fd, slave = os.openpty()
+        name = os.ttyname(slave)
+        os.close(slave)
+        requests.set_size(self.terminal_fd, rows, cols)
+        spool, unused = self.spools
+        os.rename("stdout.spool", "pty.spool", src_dir_fd=self.directory_fd, dst_dir_fd=self.directory_fd)
+        os.unlink("stderr.spool", dir_fd=self.directory_fd)
+        unused.close()
+        spool.name = "pty"
+        self.spools.remove(unused)
+        return name
+
+    def _on_executed(self, _mask: int) -> None:
+        """The program runs, or the launcher says why it cannot."""
+        self.selector.unregister(self.launcher.status)
+        refusal = self.launcher.refusal()
+        if refusal is not None:
+            os.waitpid(self.launcher.pid, 0)
+            self._not_started(**refusal)
+            return
+        self.pid = self.launcher.pid
+        self.journal.append("started", pid=self.pid, start_time=system.start_time(self.pid))
+        if self._start_reply is not None:
+            connection, to = self._start_reply
+            connection.answer(to, pid=self.pid)
+        if self.settings.timeout_ms is not None:
+            self.timers.set("deadline", self.settings.timeout_ms / 1000, self._on_deadline)
+        self._open_streams(self.launcher)
+        self._reap()
+
+    def _open_streams(self, ours: Launcher) -> None:
+        if self.terminal_fd >= 0:
+            for fd in (ours.stdin, ours.stdout, ours.stderr):
+                os.close(fd)
+            self.stdin = Stdin(self.terminal_fd, True, self.journal, self.selector)
+            streams = [Stream(self.terminal_fd, self.spools[0], True)]
+        else:
+            self.stdin = Stdin(ours.stdin, False, self.journal, self.selector)
+            if self.settings.stdin == "null":
+                self.stdin.discard()
+            elif self.settings.stdin_data is not None:
+                self.stdin.submit(Write(None, None, self.settings.stdin_data, True, False))
+            fds = (ours.stdout, ours.stderr)
+            streams = [Stream(fd, spool, False) for fd, spool in zip(fds, self.spools, strict=True)]
+            for fd in fds:
+                _enlarge(fd)
+        self.storage.open(streams, self.settings)
+
+    def _not_started(self, part: str, errno: str, message: str) -> None:
+        self.journal.append("not_started", part=part, errno=errno, message=message)
+        if self._start_reply is not None:
+            connection, to = self._start_reply
+            connection.refuse(to, Refused("cannot_start", message, part=part, errno=errno))
+        self._seal()
+
+    # The end.
+
+    def kill(self, by: str, number: int, grace_ms: int | None) -> None:
+        """Begins the ladder, if anything is left to end."""
+        if self.phase == IDLE:
+            self._gone = True
+        elif _has_children():
+            self.ladder.begin(by, number, self.settings.kill_grace_ms if grace_ms is None else grace_ms)
+            self._reap()
+
+    def _on_deadline(self) -> None:
+        if self.exit is None:
+            self.kill("timeout", signal.SIGTERM, None)
+
+    def _reap(self) -> None:
+        """Takes every child that ended; as subreaper that is every process of the run, sooner or later."""
+        if self.phase == IDLE and _has_ended(self.launcher.pid):
+            self._gone = True  # somebody killed what was to become the command
+        if self.pid is None:
+            return
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                self.ladder.finish()
+                break
+            if not pid:
+                break
+            if pid == self.pid and self.exit is None:
+                self._on_exit(status, usage.ru_utime + usage.ru_stime)
+        self._settle()
+
+    def _on_exit(self, status: int, cpu_s: float) -> None:
+        number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+        name = system.signal_name(number) if number is not None else None
+        code = os.waitstatus_to_exitcode(status) if number is None else None
+        oom = number == signal.SIGKILL and any(_oom_kills(group["path"]) for group in self.settings.cgroups)
+        self.exit = {"code": code, "signal": name, "core": os.WCOREDUMP(status), "oom": oom}
+        self.journal.append("exited", **self.exit)
+        self._ended_by = self._who_ended_it(name, oom, cpu_s)
+        self.timers.clear("deadline")
+        if self.phase != RUNNING:
+            return  # it was given up as one that may not be signalled, and went by itself
+        self.phase = DRAINING
+        self.timers.set("quiet", QUIET_S, self._on_drained)
+        self.timers.set("drain", DRAIN_S, self._on_drained)
+        self.storage.may_gather = False
+        self.storage.read_on()
+        if self.stdin is not None and not self.stdin.is_terminal:
+            self.stdin.close("broken")
+
+    def _who_ended_it(self, signal_name: str | None, oom: bool, cpu_s: float) -> str:
+        if self.ladder.by is not None:
+            return self.ladder.by
+        most_cpu_s = self.settings.rlimits.get("cpu")
+        if most_cpu_s is not None and signal_name in ("SIGXCPU", "SIGKILL") and cpu_s > most_cpu_s - 0.5:
+            return "quota"
+        return "oom" if oom else "self"
+
+    def _on_read(self) -> None:
+        if self.phase == DRAINING:
+            self.timers.set("quiet", QUIET_S, self._on_drained)
+
+    def _on_closed(self, stream: Stream) -> None:
+        if stream.fd == self.terminal_fd:
+            self.terminal_fd = -1
+            if self.stdin is not None:
+                self.stdin.close("broken")
+        self._settle()
+
+    def _on_drained(self) -> None:
+        """Something still holds a stream, but is quiet, or has had its second."""
+        self.timers.clear("quiet", "drain")
+        self._drained = True
+        self._settle()
+
+    def _on_resumed(self, stood_s: float) -> None:
+        """While storage refused, nothing could be read: that time does not count."""
+        if self.phase == DRAINING:
+            self._drained = False
+            self.timers.set("quiet", QUIET_S, self._on_drained)
+            self.timers.set("drain", max(0.0, self.timers.left_s("drain") or 0.0) + stood_s, self._on_drained)
+        if self.phase == SEALED and not self.journal.waiting:
+            self._gone = True
+        self._settle()
+
+    def _settle(self) -> None:
+        """Goes as far towards the end as what is known allows."""
+        if self.storage.stalled is not None or self.ladder.active():
+            return
+        gave_up = self.phase == RUNNING and self.ladder.done  # the main process may not be signalled
+        if gave_up or (self.phase == DRAINING and (self._drained or not self.storage.is_open())):
+            self._end()
+        if self.phase == LINGERING and not self.storage.is_open() and not _has_children():
+            if self._survivors:
+                self._survivors = []
+                self.journal.append("survivors_gone")
+            self._seal()
+
+    def _end(self) -> None:
+        self.phase = LINGERING
+        self.timers.clear("quiet", "drain", "deadline")
+        left = self.tree.living() if _has_children() else {}
+        self._survivors = sorted(left)
+        denied = sorted(pid for pid, process in left.items() if self.tree.denied.get(pid) == process.start_time)
+        streams = {
+            stream.name: {"end": stream.spool.size, "open": stream.is_open} for stream in self.storage.streams
+        }
+        by = self._ended_by if self.exit is not None else self.ladder.by
+        self.journal.append("ended", by=by, streams=streams, survivors=self._survivors, cannot_signal=denied)
+
+    def _seal(self) -> None:
+        """Puts the last bytes on disk, writes the last record, and goes."""
+        self.phase = SEALED
+        if not self.syncer.is_clean():
+            self.syncer.begin()
+            return
+        self.journal.append("sealed", streams={spool.name: spool.seal() for spool in self.spools})
+        self._gone = self.journal.error is None
+
+    def leave(self) -> None:
+        """Tells the last news and gives back all that is not the run's."""
+        self._tell()
+        control.unlink(self.directory_fd)
+        self.control.close()
+        try:
+            os.fdatasync(self.journal.fd)
+        except OSError:
+            pass  # what was not synced was said to be so, by the lack of a fact
+        for path in (*(group["path"] for group in self.settings.cgroups), self.tree.cgroup):
+            try:
+                os.rmdir(path or "")
+            except OSError:
+                pass
+        self.journal.close()
+
+
+def _has_children() -> bool:
+    """Whether a process of the run is left, dead but unreaped ones included: the kernel's own word."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _has_ended(child: int) -> bool:
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _make_cgroup(path: str, settings: dict[str, str]) -> None:
+    os.makedirs(path, exist_ok=True)
+    for name, text in settings.items():
+        write_file(f"{path}/{name}", text.encode())
+
+
+def _enlarge(pipe_fd: int) -> None:
+    if sys.platform == "linux":
+        try:
+            fcntl.fcntl(pipe_fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        except OSError:
+            pass  # the user's share of pipe memory is used up: the pipe stays as it is
+
+
+def _oom_kills(cgroup: str) -> bool:
+    """Whether the kernel killed for want of memory in that cgroup (v2's file, then v1's)."""
+    for name in ("memory.events", "memory.oom_control"):
+        for line in system.read_small(f"{cgroup}/{name}").splitlines():
+            word, _, count = line.partition(b" ")
+            if word == b"oom_kill" and int(count) > 0:
+                return True
+    return False

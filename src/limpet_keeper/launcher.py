@@ -1,0 +1,167 @@
+"""The process that becomes the command: forked ahead, it waits where it will run and then executes the program."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+
+from limpet_keeper import system
+from limpet_keeper.tree import write_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+    Json = dict[str, Any]
+
+DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+class Launcher:
+    """The keeper's end: pipes to the command-to-be, and a channel that says whether it could be executed."""
+
+    def __init__(self, cgroup: str | None, umask: int) -> None:
+        child_in, self.stdin = os.pipe()
+        self.stdout, child_out = os.pipe()
+        self.stderr, child_err = os.pipe()
+        child_go, self._go = os.pipe()
+        self.status, child_status = os.pipe()
+        ours = (self.stdin, self.stdout, self.stderr, self._go, self.status)
+        self.pid = os.fork()
+        if self.pid == 0:
+            for fd in ours:
+                os.close(fd)
+            _wait_and_become(child_go, child_status, (child_in, child_out, child_err), cgroup, umask)
+        for fd in (child_in, child_out, child_err, child_go, child_status):
+            os.close(fd)
+
+    def in_cgroup(self) -> bool:
+        """Waits until it stands ready; whether it joined its cgroup."""
+        return os.read(self.status, 1) == b"+"
+
+    def go(self, request: Json) -> None:
+        """Lets it become the command; `status` then gives a refusal, or end of file once the program runs."""
+        data = memoryview(json.dumps(request).encode() + b"\n")
+        while data:
+            data = data[os.write(self._go, data) :]
+        os.close(self._go)
+
+    def refusal(self) -> Json | None:
+        """Read when `status` is readable: why the program could not be executed; None when it was."""
+        parts: list[bytes] = []
+        while part := os.read(self.status, 65536):
+            parts.append(part)
+        os.close(self.status)
+        return json.loads(b"".join(parts)) if parts else None
+
+
+def _wait_and_become(
+    go: int, status: int, pipes: tuple[int, int, int], cgroup: str | None, umask: int
+) -> NoReturn:
+    code = 127
+    try:
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        # SIGKILL and SIGSTOP have no disposition to reset.
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        os.umask(umask)
+        os.write(status, b"+" if _join(cgroup) else b"-")
+        parts: list[bytes] = []
+        while part := os.read(go, 1 << 20):
+            parts.append(part)
+        if parts:
+            os.write(status, json.dumps(_become(json.loads(b"".join(parts)), pipes)).encode())
+        else:
+            code = 0  # the keeper went away before it was started
+    finally:
+        os._exit(code)
+
+
+def _join(cgroup: str | None) -> bool:
+    if cgroup is None:
+        return False
+    try:
+        write_file(f"{cgroup}/cgroup.procs", b"0")
+    except OSError:
+        return False
+    return True
+
+
+def _become(request: Json, pipes: tuple[int, int, int]) -> Json:
+    """Executes the program; it returns only to say what was in the way."""
+    part = "cgroup"
+    try:
+        for group in request["cgroups"]:
+            write_file(f"{group['path']}/cgroup.procs", b"0")
+        part = "rlimit"
+        _limit(request["rlimits"])
+        part = "cwd"
+        os.chdir(request["cwd"])
+        part = "stdin" if request["terminal"] is None else "pty"
+        _open_stdio(request["terminal"], request["stdin"], pipes)
+        part = "env"
+        env = {os.fsencode(name): os.fsencode(value) for name, value in request["env"].items()}
+        if any(b"\0" in name + value or b"=" in name or not name for name, value in env.items()):
+            raise ValueError("a name or value of the environment holds a NUL, or a name is empty or holds '='")
+        part = "argv"
+        argv = [os.fsencode(word) for word in request["argv"]]
+        if any(b"\0" in word for word in argv):
+            raise ValueError("a word of the command holds a NUL")
+        part = "program"
+        _execute(argv, env)
+    except OSError as error:
+        name = system.error_name(error)
+        return {"part": "argv" if name == "E2BIG" else part, "errno": name, "message": os.strerror(error.errno or 0)}
+    except ValueError as error:
+        return {"part": part, "errno": "EINVAL", "message": str(error)}
+
+
+def _limit(limits: dict[str, int]) -> None:
+    if not limits:
+        return
+    import resource  # rare, and every import is paid by each keeper
+
+    for name, most in limits.items():
+        # One second more before the hard end of cpu time: SIGXCPU comes first, and tells what happened.
+        resource.setrlimit(getattr(resource, f"RLIMIT_{name.upper()}"), (most, most + 1 if name == "cpu" else most))
+
+
+def _open_stdio(terminal: str | None, stdin: str, pipes: tuple[int, int, int]) -> None:
+    if terminal is not None:
+        # The first terminal that a session leader opens becomes its controlling one.
+        first = os.open(terminal, os.O_RDWR)
+        if sys.platform != "linux":
+            import fcntl
+            import termios
+
+            fcntl.ioctl(first, termios.TIOCSCTTY, 0)
+        sources = (first, first, first)
+    elif stdin == "null":
+        sources = (os.open(os.devnull, os.O_RDONLY), *pipes[1:])
+    else:
+        sources = pipes
+    for target, source in enumerate(sources):
+        if source == target:
+            os.set_inheritable(target, True)
+        else:
+            os.dup2(source, target)
+
+
+def _execute(argv: list[bytes], env: dict[bytes, bytes]) -> None:
+    program = argv[0]
+    if b"/" in program:
+        os.execve(program, argv, env)
+    path = env.get(b"PATH", DEFAULT_PATH.encode())
+    refused: OSError | None = None
+    for directory in path.split(b":"):
+        try:
+            os.execve((directory or b".") + b"/" + program, argv, env)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            refused = refused or error
+    raise refused or FileNotFoundError(2, "No such file or directory")

@@ -1,0 +1,67 @@
+"""Output on its way to its spool: read what is there, fold what a terminal says, write it once."""
+
+from __future__ import annotations
+
+import os
+
+from limpet_keeper.folding import Folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from limpet_keeper.spool import Spool
+
+PIPE_BYTES = 1 << 20
+# A terminal gives 4 KiB a read: this much is gathered before it is folded and written.
+TERMINAL_BYTES = 1 << 18
+
+
+class Stream:
+    """One output of the command, as long as anything holds it open."""
+
+    def __init__(self, fd: int, spool: Spool, is_terminal: bool) -> None:
+        self.fd = fd
+        self.spool = spool
+        self.name = spool.name
+        self.is_open = True
+        self.is_watched = False
+        self.last_read_at = 0.0
+        self._folder = Folder() if is_terminal else None
+        os.set_blocking(fd, False)
+
+    def read(self, buffer: memoryview) -> int | None:
+        """Takes what is there into the spool and says how many bytes it read: 0 at the end of file, None for nothing now."""
+        if self._folder is not None:
+            return self._read_terminal(buffer, self._folder)
+        try:
+            count = os.readv(self.fd, (buffer,))
+        except (BlockingIOError, InterruptedError):
+            return None
+        if count:
+            self.spool.append(buffer[:count], [])
+        return count
+
+    def _read_terminal(self, buffer: memoryview, folder: Folder) -> int | None:
+        count = 0
+        over = False
+        while count < TERMINAL_BYTES:
+            try:
+                more = os.readv(self.fd, (buffer[count:TERMINAL_BYTES],))
+            except (BlockingIOError, InterruptedError):
+                break
+            except OSError:  # EIO: nobody holds the other side any more
+                more = 0
+            if not more:
+                over = True
+                break
+            count += more
+        if count:
+            folded, bare_places = folder.fold(bytes(buffer[:count]))
+            self.spool.append(memoryview(folded), bare_places)
+            return count
+        if over and (rest := folder.rest()):
+            self.spool.append(memoryview(rest), [])
+        return 0 if over else None
+
+    def close(self) -> None:
+        self.is_open = False
+        os.close(self.fd)

@@ -1,0 +1,151 @@
+"""What each control frame does to the run."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import fcntl
+import os
+import struct
+import termios
+
+from limpet_keeper import PROTOCOL, VERSION, system
+from limpet_keeper.control import WAKES, Connection, Refused
+from limpet_keeper.settings import MAX_SIDE
+from limpet_keeper.stdin import Write
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from limpet_keeper.keeper import Keeper
+
+    Json = dict[str, Any]
+    Request = Callable[[Keeper, Connection, Json], Json | None]
+
+TARGETS = ("foreground", "main", "group", "all")
+
+
+def apply(keeper: Keeper, connection: Connection, request: Json) -> Json | None:
+    """Applies one request, whose fields have been checked; the answer, or None when it comes later."""
+    return REQUESTS[request["do"]](keeper, connection, request)
+
+
+def hello(keeper: Keeper, connection: Connection, request: Json) -> Json:
+    if request["protocol"] != PROTOCOL:
+        message = f"this keeper ({VERSION}) speaks protocol {PROTOCOL}, not {request['protocol']}"
+        raise Refused("conflict", message, protocol=PROTOCOL)
+    wake(keeper, connection, {"on": request.get("wake", "never")})
+    return {
+        "protocol": PROTOCOL,
+        "version": VERSION,
+        "keeper_pid": os.getpid(),
+        "run": keeper.run,
+        "phase": keeper.phase,
+        "pid": keeper.pid,
+        "journal_bytes": keeper.journal.size,
+        "streams": {spool.name: spool.size for spool in keeper.spools} if keeper.run else {},
+        "stalled": keeper.storage.stalled,
+    }
+
+
+def wake(_keeper: Keeper, connection: Connection, request: Json) -> Json:
+    if request["on"] not in WAKES:
+        raise Refused("invalid_argument", f"{request['on']!r} is no kind of wakeup; there are {', '.join(WAKES)}")
+    connection.wake = request["on"]
+    return {}
+
+
+def start(keeper: Keeper, connection: Connection, request: Json) -> None:
+    if keeper.run is not None:
+        raise Refused("conflict", f"this keeper already keeps the run {keeper.run}")
+    keeper.start(request, connection, request.get("id"))
+
+
+def write(keeper: Keeper, connection: Connection, request: Json) -> None:
+    try:
+        data = base64.b64decode(request.get("data", ""), validate=True)
+    except (binascii.Error, ValueError):
+        raise Refused("invalid_argument", "data: must be base64") from None
+    if keeper.stdin is None:
+        raise Refused("conflict", "the command does not run yet")
+    close, secret = request.get("close", False), request.get("secret", False)
+    keeper.stdin.submit(Write(connection, request.get("id"), data, close, secret))
+
+
+def cancel(keeper: Keeper, connection: Connection, request: Json) -> Json:
+    if keeper.stdin is None or not keeper.stdin.cancel(connection, request["of"]):
+        raise Refused("not_found", f"of: no write {request['of']} of this connection waits")
+    return {}
+
+
+def resize(keeper: Keeper, _connection: Connection, request: Json) -> Json:
+    rows, cols = request["rows"], request["cols"]
+    for name, value in (("rows", rows), ("cols", cols)):
+        if not 1 <= value <= MAX_SIDE:
+            raise Refused("invalid_argument", f"{name}: must be from 1 to {MAX_SIDE}")
+    if keeper.terminal_fd < 0:
+        raise Refused("conflict", "the run has no terminal (any more)")
+    set_size(keeper.terminal_fd, rows, cols)
+    keeper.journal.append("resized", rows=rows, cols=cols)
+    return {}
+
+
+def send_signal(keeper: Keeper, _connection: Connection, request: Json) -> Json:
+    number = _signal_number(request["signal"])
+    to = request.get("to", "foreground" if keeper.terminal_fd >= 0 else "main")
+    if to not in TARGETS:
+        raise Refused("invalid_argument", f"to: must be one of {', '.join(TARGETS)}")
+    if keeper.pid is None:
+        raise Refused("conflict", "the command does not run yet")
+    if to == "foreground" and keeper.terminal_fd < 0:
+        raise Refused("conflict", "to: the run has no terminal, so nothing is in its foreground")
+    sent = _send(keeper, number, to)
+    keeper.journal.append("signalled", signal=request["signal"], to=to, sent=sent)
+    return {"sent": sent}
+
+
+def _send(keeper: Keeper, number: int, to: str) -> int:
+    if to == "all":
+        return keeper.tree.signal(number)
+    if keeper.exit is not None or keeper.pid is None:
+        return 0  # its pid, and its group's, may be a stranger's by now
+    try:
+        if to == "main":
+            os.kill(keeper.pid, number)
+        else:
+            os.killpg(os.tcgetpgrp(keeper.terminal_fd) if to == "foreground" else keeper.pid, number)
+    except OSError:
+        return 0
+    return 1
+
+
+def kill(keeper: Keeper, _connection: Connection, request: Json) -> Json:
+    number = _signal_number(request.get("signal", "SIGTERM"))
+    keeper.kill(request.get("by", "kill"), number, request.get("grace_ms"))
+    return {}
+
+
+REQUESTS: dict[str, Request] = {
+    "hello": hello,
+    "start": start,
+    "write": write,
+    "cancel": cancel,
+    "resize": resize,
+    "signal": send_signal,
+    "kill": kill,
+    "wake": wake,
+}
+
+
+def _signal_number(name: str) -> int:
+    number = system.signal_number(name)
+    if number is None:
+        raise Refused("invalid_argument", f"signal: {name!r} is no signal; write it like SIGTERM")
+    return number
+
+
+def set_size(terminal_fd: int, rows: int, cols: int) -> None:
+    """Tells the terminal its size; the kernel tells the programs in it."""
+    fcntl.ioctl(terminal_fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))

@@ -1,0 +1,129 @@
+"""A spool: the bytes of one stream, append-only, of which the oldest may be given up behind the head."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from array import array
+
+from limpet_keeper import system
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_PAGE_BYTES = 4096
+_CHUNK_BYTES = 1 << 20
+
+
+class Spool:
+    """One stream's file. When storage refuses a write, `error` says why and the rest stays in `waiting` for `flush`."""
+
+    def __init__(self, name: str, fd: int, directory_fd: int) -> None:
+        self.name = name
+        self.fd = fd
+        self.size = 0
+        self.waiting = memoryview(b"")
+        self.error: OSError | None = None
+        # Bytes before this are kept whatever the bound.
+        self.head_end = 0
+        self.hole_start = 0
+        self.hole_end = 0
+        self.synced = 0
+        # Set by a failed sync: nothing from here on is ever called durable.
+        self.unsafe = False
+        self._directory_fd = directory_fd
+        self._bare_fd = -1
+        self._bare_size = 0
+        self._bare_waiting = b""
+
+    def append(self, data: memoryview, bare_places: list[int]) -> int:
+        """Takes `data`, with the places of its bare LFs, and writes it; returns how many bytes went in."""
+        if bare_places:
+            self._bare_waiting = array("Q", [self.size + place for place in bare_places]).tobytes()
+        self.waiting = data
+        return self.flush()
+
+    def flush(self) -> int:
+        """Writes what waits; returns how many bytes went in."""
+        before = self.size
+        try:
+            if self._bare_waiting:
+                self._flush_bare()
+            while self.waiting:
+                # By offset: what a failed call left behind is written over.
+                done = os.pwrite(self.fd, self.waiting, self.size)
+                self.size += done
+                self.waiting = self.waiting[done:]
+            self.error = None
+        except OSError as error:
+            self.error = error
+        return self.size - before
+
+    def _flush_bare(self) -> None:
+        if self._bare_fd < 0:
+            self._bare_fd = create(f"{self.name}.bare_lf", self._directory_fd)
+        while self._bare_waiting:
+            done = os.pwrite(self._bare_fd, self._bare_waiting, self._bare_size)
+            self._bare_size += done
+            self._bare_waiting = self._bare_waiting[done:]
+
+    def kept_bytes(self) -> int:
+        """What this spool holds on disk, the hole not counted."""
+        return self.size - (self.hole_end - self.hole_start)
+
+    def spare_bytes(self) -> int:
+        """How many bytes behind the head could be given up."""
+        return self.size - max(self.head_end, self.hole_end)
+
+    def next_hole(self, excess: int) -> tuple[int, int] | None:
+        """The hole as it must become to give up `excess` bytes behind the head, in whole pages; None when nothing can go."""
+        start = self.hole_start if self.hole_end else -(-self.head_end // _PAGE_BYTES) * _PAGE_BYTES
+        known_end = max(self.hole_end, start)
+        end = min(-(-(known_end + excess) // _PAGE_BYTES), self.size // _PAGE_BYTES) * _PAGE_BYTES
+        return (start, end) if end > known_end else None
+
+    def give_up(self, start: int, end: int) -> None:
+        """Frees the bytes of the hole that are new in it."""
+        fresh = max(start, self.hole_end)
+        self.hole_start, self.hole_end = start, end
+        system.punch(self.fd, fresh, end - fresh)
+
+    def unsynced(self) -> bool:
+        """Whether a sync would make more of it durable."""
+        return self.synced < self.size and not self.unsafe
+
+    def sync(self) -> None:
+        """Puts all on disk; OSError when the disk says no, once."""
+        if self._bare_fd >= 0:
+            os.fdatasync(self._bare_fd)
+        os.fdatasync(self.fd)
+
+    def pieces(self) -> Iterator[bytes]:
+        """The kept bytes in order."""
+        for start, end in ((0, self.hole_start), (self.hole_end, self.size)):
+            place = start
+            while place < end and (piece := os.pread(self.fd, min(_CHUNK_BYTES, end - place), place)):
+                yield piece
+                place += len(piece)
+
+    def seal(self) -> dict[str, object]:
+        """What the last record says of this spool."""
+        crc = 0
+        hole = [self.hole_start, self.hole_end] if self.hole_end else None
+        try:
+            for piece in self.pieces():
+                crc = zlib.crc32(piece, crc)
+        except OSError:
+            return {"bytes": self.size, "hole": hole, "crc32": None}
+        return {"bytes": self.size, "hole": hole, "crc32": f"{crc:08x}"}
+
+    def close(self) -> None:
+        for fd in (self.fd, self._bare_fd):
+            if fd >= 0:
+                os.close(fd)
+
+
+def create(name: str, directory_fd: int) -> int:
+    """A new private file of the run's directory, for reading and writing."""
+    return os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600, dir_fd=directory_fd)

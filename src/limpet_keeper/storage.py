@@ -1,0 +1,187 @@
+"""From the command's output to the spools: reads, writes, writes down, holds the bound, and waits while storage refuses."""
+
+from __future__ import annotations
+
+import errno
+import selectors
+import time
+
+from limpet_keeper import system
+from limpet_keeper.output import PIPE_BYTES, Stream
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from limpet_keeper.control import Control
+    from limpet_keeper.journal import Journal
+    from limpet_keeper.settings import Settings
+    from limpet_keeper.spool import Spool
+    from limpet_keeper.sync import Syncer
+    from limpet_keeper.timers import Timers
+
+RETRY_S = 0.1
+# After a small read that follows closely on another, output may gather before the next: far fewer records, same bytes.
+SMALL_BYTES = 16384
+CLOSE_S = 0.02
+GATHER_S = 0.01
+GATHER_HEARD_S = 0.0005
+# How much is written between two looks at the free space.
+ROOM_CHECK_BYTES = 1 << 20
+MAX_SLACK_BYTES = 16 << 20
+
+
+class Storage:
+    """The streams of the run and the spools they go to."""
+
+    def __init__(
+        self,
+        spools: list[Spool],
+        directory_fd: int,
+        journal: Journal,
+        control: Control,
+        selector: selectors.BaseSelector,
+        timers: Timers,
+        syncer: Syncer,
+    ) -> None:
+        self.spools = spools
+        self.directory_fd = directory_fd
+        self.journal = journal
+        self.control = control
+        self.selector = selector
+        self.timers = timers
+        self.syncer = syncer
+        self.streams: list[Stream] = []
+        self.stalled: dict[str, Any] | None = None
+        # Whether output may be left to gather: not once the main process has ended.
+        self.may_gather = True
+        self.on_read: Callable[[], None] = lambda: None
+        self.on_closed: Callable[[Stream], None] = lambda stream: None
+        self.on_resumed: Callable[[float], None] = lambda stood_s: None
+        self._stalled_at = 0.0
+        self._buffer = memoryview(bytearray(PIPE_BYTES))
+        self._output_bytes = 0
+        self._bytes_since_room_check = ROOM_CHECK_BYTES
+        self._head_bytes = self._max_bytes = self._min_free_bytes = 0
+
+    def open(self, streams: list[Stream], settings: Settings) -> None:
+        """Begins to read."""
+        self._head_bytes = settings.head_bytes
+        self._max_bytes = settings.spool_max_bytes
+        self._min_free_bytes = settings.min_free_bytes
+        self.syncer.every_ms = settings.sync_ms
+        self.streams = streams
+        self.read_on()
+
+    def is_open(self) -> bool:
+        """Whether anything still holds a stream."""
+        return any(stream.is_open for stream in self.streams)
+
+    def read_on(self) -> None:
+        """Watches every stream that is open."""
+        for stream in self.streams:
+            self.timers.clear(f"gather {stream.name}")
+            self._watch(stream, True)
+
+    def _watch(self, stream: Stream, wanted: bool) -> None:
+        wanted = wanted and stream.is_open and self.stalled is None
+        if wanted and not stream.is_watched:
+            self.selector.register(stream.fd, selectors.EVENT_READ, lambda _mask: self._on_readable(stream))
+        elif stream.is_watched and not wanted:
+            self.selector.unregister(stream.fd)
+        stream.is_watched = wanted
+
+    def _on_readable(self, stream: Stream) -> None:
+        if not stream.is_watched or not self._has_room():
+            return
+        before = stream.spool.size
+        count = stream.read(self._buffer)
+        self._wrote(stream.spool, before)
+        if stream.spool.error is not None:
+            self.stall(stream.spool.error, f"{stream.name}.spool")
+        elif count == 0:
+            self._close(stream)
+        elif count:
+            self.on_read()
+            self._gather(stream, count)
+
+    def _gather(self, stream: Stream, count: int) -> None:
+        """Lets more come before the next read: hardly where somebody listens, a little longer where nobody does."""
+        now = time.monotonic()
+        is_close = now - stream.last_read_at < CLOSE_S
+        stream.last_read_at = now
+        if not (is_close and count < SMALL_BYTES and self.may_gather):
+            return
+        if self.control.heard_by("every"):
+            self.control.tell("every")
+            time.sleep(GATHER_HEARD_S)
+        else:
+            self._watch(stream, False)
+            self.timers.set(f"gather {stream.name}", GATHER_S, lambda: self._watch(stream, True))
+
+    def _wrote(self, spool: Spool, start: int) -> None:
+        """Writes down what went into a spool, and holds the bound."""
+        count = spool.size - start
+        if not count:
+            return
+        self.journal.append_wrote(spool.name, start, spool.size)
+        # The head is what came first over all streams.
+        spool.head_end += max(0, min(count, self._head_bytes - self._output_bytes))
+        self._output_bytes += count
+        self._bytes_since_room_check += count
+        self.syncer.plan()
+        excess = sum(each.kept_bytes() for each in self.spools) - self._max_bytes
+        if excess > 0:
+            self._give_up(excess)
+
+    def _give_up(self, excess: int) -> None:
+        """Drops the oldest bytes behind the head, some more than needed so that not every read has to."""
+        spool = max(self.spools, key=lambda each: each.spare_bytes())
+        hole = spool.next_hole(excess + min(MAX_SLACK_BYTES, self._max_bytes // 16))
+        if hole is not None:
+            self.journal.append("hole", stream=spool.name, start=hole[0], end=hole[1])
+            spool.give_up(*hole)
+
+    def _close(self, stream: Stream) -> None:
+        self._watch(stream, False)
+        stream.close()
+        self.journal.append("stream_closed", stream=stream.name)
+        self.on_closed(stream)
+
+    def _is_low(self) -> bool:
+        return self._min_free_bytes > 0 and system.free_bytes(self.directory_fd) < self._min_free_bytes
+
+    def _has_room(self) -> bool:
+        """Whether enough is free; looked at now and then."""
+        if self._bytes_since_room_check >= ROOM_CHECK_BYTES:
+            self._bytes_since_room_check = 0
+            if self._is_low():
+                self.stall(OSError(errno.ENOSPC, "below the space that is to stay free"), "free space")
+        return self.stalled is None
+
+    def stall(self, error: OSError, file: str) -> None:
+        """Reads nothing more until storage takes what waits."""
+        if self.stalled is None:
+            self.stalled = {"errno": system.error_name(error), "file": file}
+            self._stalled_at = time.monotonic()
+            for stream in self.streams:
+                self._watch(stream, False)
+            self.journal.append("stalled", **self.stalled)
+            self.control.tell_stalled(self.stalled)
+        self.timers.set("retry", RETRY_S, self._retry)
+
+    def _retry(self) -> None:
+        for spool in self.spools:
+            before = spool.size
+            spool.flush()
+            self._wrote(spool, before)
+        self.journal.flush()
+        if self.journal.error is not None or self._is_low() or any(spool.error for spool in self.spools):
+            self.timers.set("retry", RETRY_S, self._retry)
+            return
+        self.stalled = None
+        self.journal.append("resumed")
+        self.control.tell_stalled(None)
+        self.read_on()
+        self.on_resumed(time.monotonic() - self._stalled_at)

@@ -1,0 +1,97 @@
+"""What the keeper needs of the kernel beyond Python's os: each call says what it returns where the system lacks it."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import signal
+import sys
+
+LINUX = sys.platform == "linux"
+
+_PR_SET_CHILD_SUBREAPER = 36
+_FALLOC_FL_KEEP_SIZE = 1
+_FALLOC_FL_PUNCH_HOLE = 2
+
+_libc = ctypes.CDLL(None, use_errno=True)
+if LINUX:
+    _libc.fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+
+
+def become_subreaper() -> bool:
+    """From now on every orphan among this process's descendants becomes its child."""
+    return LINUX and _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+
+
+def reserve(fd: int, offset: int, length: int) -> bool:
+    """Sets room aside without changing the file's size; False where it cannot be had."""
+    return LINUX and _libc.fallocate(fd, _FALLOC_FL_KEEP_SIZE, offset, length) == 0
+
+
+def punch(fd: int, offset: int, length: int) -> bool:
+    """Gives the room of these bytes back and leaves every offset as it was; False where the file system cannot."""
+    return LINUX and _libc.fallocate(fd, _FALLOC_FL_KEEP_SIZE | _FALLOC_FL_PUNCH_HOLE, offset, length) == 0
+
+
+def free_bytes(fd: int) -> int:
+    """What an ordinary user could still write on the file system that holds `fd`."""
+    state = os.fstatvfs(fd)
+    return state.f_bavail * state.f_frsize
+
+
+def read_small(path: str) -> bytes:
+    """A file of /proc or a cgroup, whole; empty when it is not there (any more)."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        parts: list[bytes] = []
+        while part := os.read(fd, 65536):
+            parts.append(part)
+        return b"".join(parts)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
+
+
+def boot_id() -> str:
+    """Names this boot of the machine; empty where the system does not say."""
+    return read_small("/proc/sys/kernel/random/boot_id").decode().strip()
+
+
+def process_state(pid: int) -> tuple[bytes, int, int] | None:
+    """State letter, parent and start time (in ticks since boot) of a process; None when there is none."""
+    stat = read_small(f"/proc/{pid}/stat")
+    if not stat:
+        return None
+    # The name in parentheses may hold anything, parentheses too.
+    fields = stat[stat.rfind(b")") + 2 :].split()
+    return fields[0], int(fields[1]), int(fields[19])
+
+
+def start_time(pid: int) -> int:
+    """Start time of a process in ticks since boot; 0 when unknown. With the pid it names a process for good."""
+    state = process_state(pid)
+    return state[2] if state else 0
+
+
+def error_name(error: OSError) -> str:
+    """ENOSPC and the like."""
+    return errno.errorcode.get(error.errno or 0, str(error.errno))
+
+
+def signal_number(name: str) -> int | None:
+    """The number of `SIGTERM` and the like; None for a name that is none."""
+    number = getattr(signal, name, None) if name.startswith("SIG") and not name.startswith("SIG_") else None
+    return int(number) if number is not None else None
+
+
+def signal_name(number: int) -> str:
+    """The name of a signal; real-time ones count from SIGRTMIN."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIGRTMIN+{number - signal.SIGRTMIN}" if hasattr(signal, "SIGRTMIN") else f"SIG{number}"

@@ -1,0 +1,144 @@
+"""Finds every process of the run and signals it, whatever session, group or parent it chose."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from limpet_keeper import system
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# A hydra is stopped in a few rounds; what still finds new ones after this many is killed as far as it is known, and looked at again.
+FREEZE_ROUNDS = 200
+
+
+class Found:
+    """A process as it was seen in the tree: the parent and start time tell it from a later one of the same pid."""
+
+    __slots__ = ("parent", "pid", "start_time")
+
+    def __init__(self, pid: int, parent: int, start_time: int) -> None:
+        self.pid = pid
+        self.parent = parent
+        self.start_time = start_time
+
+
+def _children(pid: int) -> Iterator[int]:
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return
+    for task in tasks:
+        for child in system.read_small(f"/proc/{pid}/task/{task}/children").split():
+            yield int(child)
+
+
+def _all_by_parent() -> dict[int, list[int]]:
+    by_parent: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit() and (state := system.process_state(int(name))):
+            by_parent.setdefault(state[1], []).append(int(name))
+    return by_parent
+
+
+def descendants(root: int) -> dict[int, Found]:
+    """Every living process below `root`, by pid. One that forks meanwhile may be found only the next time."""
+    if os.path.exists(f"/proc/{root}/task/{root}/children"):
+        children = _children
+    else:  # a kernel without that file
+        by_parent = _all_by_parent()
+        children = lambda pid: iter(by_parent.get(pid, ()))  # noqa: E731
+    found: dict[int, Found] = {}
+    unvisited = list(children(root))
+    while unvisited:
+        pid = unvisited.pop()
+        state = system.process_state(pid)
+        if pid in found or state is None or state[0] in b"ZX":
+            continue
+        found[pid] = Found(pid, state[1], state[2])
+        unvisited.extend(children(pid))
+    return found
+
+
+def send(process: Found, number: int) -> bool:
+    """Signals exactly the process that was found; False when it is gone. PermissionError is the caller's to tell."""
+    if not hasattr(os, "pidfd_open"):
+        os.kill(process.pid, number)
+        return True
+    try:
+        handle = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return False
+    try:
+        state = system.process_state(process.pid)
+        if state is None or state[1:] != (process.parent, process.start_time):
+            return False
+        signal.pidfd_send_signal(handle, number)
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+class Tree:
+    """The processes below the keeper, and those among them that it was not allowed to signal."""
+
+    def __init__(self, cgroup: str | None) -> None:
+        self.root = os.getpid()
+        self.cgroup = cgroup
+        self.denied: dict[int, int] = {}
+
+    def living(self) -> dict[int, Found]:
+        """Everything of the run that lives now."""
+        return descendants(self.root)
+
+    def signal(self, *numbers: int) -> int:
+        """Sends each of `numbers` to every process of the run; how many it reached."""
+        return sum(self._send(process, *numbers) for process in self.living().values())
+
+    def _send(self, process: Found, *numbers: int) -> bool:
+        try:
+            return all([send(process, number) for number in numbers])
+        except PermissionError:
+            self.denied[process.pid] = process.start_time
+            return False
+
+    def kill(self) -> None:
+        """Stops all, looks again until nobody new is there, and kills all. What was forked meanwhile is met the next time."""
+        if self.cgroup is not None:
+            try:
+                write_file(f"{self.cgroup}/cgroup.kill", b"1")
+            except OSError:
+                pass  # an old kernel: the walk below does it alone
+        stopped: dict[int, Found] = {}
+        for _ in range(FREEZE_ROUNDS):
+            fresh = [process for pid, process in self.living().items() if pid not in stopped]
+            if not fresh:
+                break
+            for process in fresh:
+                stopped[process.pid] = process
+                self._send(process, signal.SIGSTOP)
+        for process in stopped.values():
+            # A stopped one whose parent died was adopted by the keeper meanwhile: take it as it is now.
+            state = system.process_state(process.pid)
+            if state is not None and state[2] == process.start_time:
+                process.parent = state[1]
+                self._send(process, signal.SIGKILL)
+
+    def only_denied_left(self) -> bool:
+        """Whether nothing lives any more but what may not be signalled."""
+        living = self.living()
+        return bool(living) and all(self.denied.get(pid) == process.start_time for pid, process in living.items())
+
+
+def write_file(path: str, data: bytes) -> None:
+    """Writes a control file of the kernel's in one write."""
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(fd, data)
+    finally:
+        os.close(fd)
