@@ -55,7 +55,7 @@ FIELDS: dict[str, dict[str, tuple[tuple[type, ...], bool]]] = {
 WAKES = ("never", "state", "every")
 
 
-class Refused(Exception):
+class Refused(Exception):  # noqa: N818  (it says no; nothing went wrong)
     """A request that is answered with an error: code, text, and what else belongs in the answer."""
 
     def __init__(self, code: str, message: str, **fields: Any) -> None:
@@ -130,10 +130,10 @@ class Connection:
 
     def _take(self, line: bytes) -> None:
         try:
-            frame = json.loads(line)
+            frame: Any = json.loads(line)
         except (ValueError, RecursionError):
             frame = None
-        if not isinstance(frame, dict):
+        if not _is_object(frame):
             self.refuse(None, Refused("invalid_argument", "a frame is one JSON object on one line"))
             self.control.drop(self)
             return
@@ -261,6 +261,10 @@ class Control:
             self.drop(connection)
         self.selector.unregister(self.listener)
         self.listener.close()
+
+
+def _is_object(frame: Any) -> bool:
+    return type(frame) is dict
 
 
 def _unread_bytes(connected: socket.socket) -> int:

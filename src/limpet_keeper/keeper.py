@@ -68,9 +68,7 @@ class Keeper:
         os.set_blocking(self._bell, False)
         os.set_blocking(self._ringer, False)
         self.syncer = Syncer(spools, journal, self.timers, lambda: os.write(self._ringer, b"\0"))
-        self.storage = Storage(
-            spools, directory_fd, journal, self.control, self.selector, self.timers, self.syncer
-        )
+        self.storage = Storage(spools, directory_fd, journal, self.control, self.selector, self.timers, self.syncer)
         self.storage.on_read = self._on_read
         self.storage.on_closed = self._on_closed
         self.storage.on_resumed = self._on_resumed
@@ -133,6 +131,7 @@ class Keeper:
         self.phase = RUNNING
         self._start_reply = (connection, to)
         terminal: str | None = None
+        refusal: Json | None = None
         step = "pty"
         try:
             if self.settings.pty is not None:
@@ -140,12 +139,11 @@ class Keeper:
             step = "cgroup"
             for group in self.settings.cgroups:
                 _make_cgroup(group["path"], group["settings"])
-            step = ""
         except OSError as error:
             refusal = {"part": step, "errno": system.error_name(error), "message": os.strerror(error.errno or 0)}
         names = [spool.name for spool in self.spools]
         self.journal.append("starting", run=self.run, pty=self.settings.pty is not None, streams=names)
-        if step:
+        if refusal is not None:
             self._not_started(**refusal)
             return
         self.selector.register(self.launcher.status, selectors.EVENT_READ, self._on_executed)
@@ -322,9 +320,7 @@ class Keeper:
         left = self.tree.living() if _has_children() else {}
         self._survivors = sorted(left)
         denied = sorted(pid for pid, process in left.items() if self.tree.denied.get(pid) == process.start_time)
-        streams = {
-            stream.name: {"end": stream.spool.size, "open": stream.is_open} for stream in self.storage.streams
-        }
+        streams = {stream.name: {"end": stream.spool.size, "open": stream.is_open} for stream in self.storage.streams}
         by = self._ended_by if self.exit is not None else self.ladder.by
         self.journal.append("ended", by=by, streams=streams, survivors=self._survivors, cannot_signal=denied)
 

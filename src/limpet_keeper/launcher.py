@@ -57,9 +57,7 @@ class Launcher:
         return json.loads(b"".join(parts)) if parts else None
 
 
-def _wait_and_become(
-    go: int, status: int, pipes: tuple[int, int, int], cgroup: str | None, umask: int
-) -> NoReturn:
+def _wait_and_become(go: int, status: int, pipes: tuple[int, int, int], cgroup: str | None, umask: int) -> NoReturn:
     code = 127
     try:
         os.setsid()
@@ -94,6 +92,7 @@ def _join(cgroup: str | None) -> bool:
 def _become(request: Json, pipes: tuple[int, int, int]) -> Json:
     """Executes the program; it returns only to say what was in the way."""
     part = "cgroup"
+    refusal: OSError | ValueError
     try:
         for group in request["cgroups"]:
             write_file(f"{group['path']}/cgroup.procs", b"0")
@@ -113,11 +112,12 @@ def _become(request: Json, pipes: tuple[int, int, int]) -> Json:
             raise ValueError("a word of the command holds a NUL")
         part = "program"
         _execute(argv, env)
-    except OSError as error:
-        name = system.error_name(error)
-        return {"part": "argv" if name == "E2BIG" else part, "errno": name, "message": os.strerror(error.errno or 0)}
-    except ValueError as error:
-        return {"part": part, "errno": "EINVAL", "message": str(error)}
+    except (OSError, ValueError) as error:
+        refusal = error
+    if isinstance(refusal, ValueError):
+        return {"part": part, "errno": "EINVAL", "message": str(refusal)}
+    name = system.error_name(refusal)
+    return {"part": "argv" if name == "E2BIG" else part, "errno": name, "message": os.strerror(refusal.errno or 0)}
 
 
 def _limit(limits: dict[str, int]) -> None:
@@ -151,7 +151,7 @@ def _open_stdio(terminal: str | None, stdin: str, pipes: tuple[int, int, int]) -
             os.dup2(source, target)
 
 
-def _execute(argv: list[bytes], env: dict[bytes, bytes]) -> None:
+def _execute(argv: list[bytes], env: dict[bytes, bytes]) -> NoReturn:
     program = argv[0]
     if b"/" in program:
         os.execve(program, argv, env)

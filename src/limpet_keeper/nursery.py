@@ -12,6 +12,8 @@ from limpet_keeper.prepare import prepare, remove
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from limpet_keeper.keeper import Keeper
 
 
@@ -24,10 +26,12 @@ def keep(path: str, cgroup_parent: str | None, umask: int) -> None:
         refusal = {"failed": path, "errno": system.error_name(error), "message": os.strerror(error.errno or 0)}
         _announce(refusal)
         return
-    _announce({"ready": path, "pid": os.getpid()})
-    _let_go_of_stdio()
     try:
+        _announce({"ready": path, "pid": os.getpid()})
+        _let_go_of_stdio()
         keeper.serve()
+    except BrokenPipeError:
+        pass  # whoever wanted a keeper is gone
     finally:
         _leave(keeper)
 
@@ -42,7 +46,7 @@ def _leave(keeper: Keeper) -> None:
         remove(keeper.path, keeper.directory_fd)
 
 
-def _announce(message: dict[str, object]) -> None:
+def _announce(message: Mapping[str, object]) -> None:
     # One write of less than a pipe takes at once: lines of keepers do not mix.
     os.write(1, json.dumps(message).encode() + b"\n")
 

@@ -29,7 +29,7 @@ class Stream:
         os.set_blocking(fd, False)
 
     def read(self, buffer: memoryview) -> int | None:
-        """Takes what is there into the spool and says how many bytes it read: 0 at the end of file, None for nothing now."""
+        """Takes what is there into the spool; how many bytes it read, 0 at the end of file, None for nothing now."""
         if self._folder is not None:
             return self._read_terminal(buffer, self._folder)
         try:

@@ -1,4 +1,4 @@
-"""Makes a keeper ready ahead of its run: directory, files, socket, cgroup and the process that will become the command."""
+"""Makes a keeper ready ahead of its run: directory, files, socket, cgroup, and the command-to-be."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IGNORED = ("SIGHUP", "SIGINT", "SIGTERM", "SIGPIPE", "SIGXFSZ")
 
 
 def prepare(path: str, cgroup_parent: str | None, umask: int) -> Keeper:
-    """Prepares a keeper in `path`, which must not exist. OSError when anything is in the way; then nothing is left of it."""
+    """Prepares a keeper in `path`, which must not exist. OSError when anything is in the way, and nothing is left then."""
     os.umask(0o077)
     os.mkdir(path, 0o700)
     directory_fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

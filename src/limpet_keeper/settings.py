@@ -83,15 +83,17 @@ def _is_side(value: object) -> bool:
     return type(value) is int and 1 <= value <= MAX_SIDE
 
 
-def _is_cgroup(group: object) -> bool:
-    if not isinstance(group, dict):
+def _is_cgroup(group: Any) -> bool:
+    if not (_is_a(dict, group) and set(group) == {"path", "settings"} and _is_a(str, group["path"])):
         return False
-    fields: Json = group
-    path, settings = fields.get("path"), fields.get("settings")
-    if set(fields) != {"path", "settings"} or not isinstance(path, str) or not path.startswith("/"):
+    settings = group["settings"]
+    if not (group["path"].startswith("/") and _is_a(dict, settings)):
         return False
-    texts: object = settings
-    return isinstance(texts, dict) and all("/" not in name and type(text) is str for name, text in settings.items())
+    return all("/" not in name and _is_a(str, text) for name, text in settings.items())
+
+
+def _is_a(kind: type, value: Any) -> bool:
+    return type(value) is kind
 
 
 def _refused(field: str, message: str) -> Refused:

@@ -1,4 +1,4 @@
-"""Input on its way to the command: taken in order, as fast as the command reads, and written down as far as it may be."""
+"""Input on its way to the command: taken in order, as fast as it reads, and written down as far as it may be."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Stdin:
         self.taken_bytes = 0
         self.line_bytes = 0
         self.is_open = True
-        # A terminal is watched through its output side's registration as well, so it is waited on by a descriptor of its own.
+        # A terminal's output side is watched under its own descriptor: waiting for the input side needs another.
         self._wait_fd = os.dup(fd)
         self._waits = False
         os.set_blocking(fd, False)
@@ -82,7 +82,9 @@ class Stdin:
             stop = min(stops, default=len(data))
             line_bytes += stop - place
             if line_bytes > LINE_BYTES:
-                message = f"the terminal is in line mode and would cut a line past {LINE_BYTES} bytes: send shorter lines"
+                message = (
+                    f"the terminal is in line mode and would cut a line past {LINE_BYTES} bytes: send shorter lines"
+                )
                 raise Refused("line_too_long_for_canonical", message)
             if stops:
                 line_bytes = 0

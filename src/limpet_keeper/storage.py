@@ -1,4 +1,4 @@
-"""From the command's output to the spools: reads, writes, writes down, holds the bound, and waits while storage refuses."""
+"""From the command's output to the spools: reads, writes, tells, holds the bound, and waits while storage refuses."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class Storage:
         # Whether output may be left to gather: not once the main process has ended.
         self.may_gather = True
         self.on_read: Callable[[], None] = lambda: None
-        self.on_closed: Callable[[Stream], None] = lambda stream: None
-        self.on_resumed: Callable[[float], None] = lambda stood_s: None
+        self.on_closed: Callable[[Stream], None] = lambda _stream: None
+        self.on_resumed: Callable[[float], None] = lambda _stood_s: None
         self._stalled_at = 0.0
         self._buffer = memoryview(bytearray(PIPE_BYTES))
         self._output_bytes = 0
@@ -87,7 +87,8 @@ class Storage:
     def _watch(self, stream: Stream, wanted: bool) -> None:
         wanted = wanted and stream.is_open and self.stalled is None
         if wanted and not stream.is_watched:
-            self.selector.register(stream.fd, selectors.EVENT_READ, lambda _mask: self._on_readable(stream))
+            on_event: Callable[[int], None] = lambda _mask: self._on_readable(stream)  # noqa: E731
+            self.selector.register(stream.fd, selectors.EVENT_READ, on_event)
         elif stream.is_watched and not wanted:
             self.selector.unregister(stream.fd)
         stream.is_watched = wanted

@@ -73,7 +73,7 @@ class Syncer:
             self._turn.acquire()
 
     def settle(self) -> bool:
-        """Writes down the results of a batch; True when one was done. A failed range is never called durable afterwards."""
+        """Writes down the results of a batch; True when one was done. A failed range is never called durable again."""
         if not self._busy or len(self._done) < len(self._work):
             return False
         self._busy = False

@@ -9,9 +9,9 @@ from limpet_keeper import system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-# A hydra is stopped in a few rounds; what still finds new ones after this many is killed as far as it is known, and looked at again.
+# A hydra is stopped in a few rounds; after this many, what is known so far is killed, and the search begins anew.
 FREEZE_ROUNDS = 200
 
 
@@ -46,11 +46,12 @@ def _all_by_parent() -> dict[int, list[int]]:
 
 def descendants(root: int) -> dict[int, Found]:
     """Every living process below `root`, by pid. One that forks meanwhile may be found only the next time."""
-    if os.path.exists(f"/proc/{root}/task/{root}/children"):
-        children = _children
-    else:  # a kernel without that file
-        by_parent = _all_by_parent()
-        children = lambda pid: iter(by_parent.get(pid, ()))  # noqa: E731
+    # A kernel without that file has every process looked at instead.
+    by_parent = None if os.path.exists(f"/proc/{root}/task/{root}/children") else _all_by_parent()
+
+    def children(pid: int) -> Iterable[int]:
+        return _children(pid) if by_parent is None else by_parent.get(pid, ())
+
     found: dict[int, Found] = {}
     unvisited = list(children(root))
     while unvisited:
@@ -102,13 +103,13 @@ class Tree:
 
     def _send(self, process: Found, *numbers: int) -> bool:
         try:
-            return all([send(process, number) for number in numbers])
+            return all([send(process, number) for number in numbers])  # noqa: C419  (each is to be sent)
         except PermissionError:
             self.denied[process.pid] = process.start_time
             return False
 
     def kill(self) -> None:
-        """Stops all, looks again until nobody new is there, and kills all. What was forked meanwhile is met the next time."""
+        """Stops all, looks again until nobody new is there, and kills all. What is forked meanwhile is met next time."""
         if self.cgroup is not None:
             try:
                 write_file(f"{self.cgroup}/cgroup.kill", b"1")
@@ -116,7 +117,7 @@ class Tree:
                 pass  # an old kernel: the walk below does it alone
         stopped: dict[int, Found] = {}
         for _ in range(FREEZE_ROUNDS):
-            fresh = [process for pid, process in self.living().items() if pid not in stopped]
+            fresh = [each for each in self.living().values() if not _is_known(each, stopped)]
             if not fresh:
                 break
             for process in fresh:
@@ -133,6 +134,11 @@ class Tree:
         """Whether nothing lives any more but what may not be signalled."""
         living = self.living()
         return bool(living) and all(self.denied.get(pid) == process.start_time for pid, process in living.items())
+
+
+def _is_known(process: Found, stopped: dict[int, Found]) -> bool:
+    known = stopped.get(process.pid)
+    return known is not None and known.start_time == process.start_time
 
 
 def write_file(path: str, data: bytes) -> None:

@@ -1,0 +1,39 @@
+"""The shell that holds on: runs that go on, can be waited on, steered, read again and replayed."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from limpet.client.client import AsyncClient as AsyncClient
+    from limpet.client.client import connect as connect
+    from limpet.client.portal import SyncClient as SyncClient
+    from limpet.client.portal import connect_sync as connect_sync
+    from limpet.daemon import open as open  # noqa: A004  (limpet.open reads well and shadows nothing of a caller's)
+    from limpet.model.errors import Refusal as LimpetError
+
+__version__: Final = "0.1.0"
+__all__ = ["AsyncClient", "LimpetError", "SyncClient", "__version__", "connect", "connect_sync", "open"]
+
+_HOMES: Final = {
+    "AsyncClient": ("limpet.client.client", "AsyncClient"),
+    "LimpetError": ("limpet.model.errors", "Refusal"),
+    "SyncClient": ("limpet.client.portal", "SyncClient"),
+    "connect": ("limpet.client.client", "connect"),
+    "connect_sync": ("limpet.client.portal", "connect_sync"),
+    "open": ("limpet.daemon", "open"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a name when it is first asked for: importing limpet costs next to nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'limpet' has no attribute {name!r}")
+    from importlib import import_module
+
+    module, attribute = _HOMES[name]
+    value = getattr(import_module(module), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,1 @@
+"""The Python client of a daemon: async, and a sync portal over it."""

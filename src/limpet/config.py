@@ -1,0 +1,57 @@
+"""The configuration: keys, defaults, and where each value came from. Wrong ones are refused by name."""
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from limpet.model.errors import Refusal
+
+_PREFIX: Final = "LIMPET_"
+
+
+class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[run]`: what holds for each run unless it asks for something else."""
+
+    kill_grace_ms: int = 2000
+    spool_max_bytes: int = 1 << 30
+    max_output_bytes: int = 16 << 20
+    sync_ms: int = 1000
+    shell: str = ""
+    env: dict[str, str] = {}
+
+
+class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[store]`: the limits of the home as a whole."""
+
+    min_free_bytes: int = 1 << 30
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All of it. `LIMPET_RUN_SYNC_MS` and the like stand above the file, the file above the defaults."""
+
+    run: RunConfig = RunConfig()
+    store: StoreConfig = StoreConfig()
+
+    @classmethod
+    def load(cls, path: Path) -> "Config":
+        """The configuration of a home; a refusal names file, key, and what is wrong there."""
+        given: dict[str, Any] = {}
+        where = str(path)
+        if path.is_file():
+            try:
+                given = tomllib.loads(path.read_text(encoding="utf-8"))
+            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+                raise Refusal("invalid_argument", f"{path} is no TOML: {error}") from None
+        for table, kind in (("run", RunConfig), ("store", StoreConfig)):
+            for key in kind.__struct_fields__:
+                value = os.environ.get(f"{_PREFIX}{table}_{key}".upper())
+                if value is not None and key != "env":
+                    given.setdefault(table, {})[key] = int(value) if value.isdigit() else value
+                    where = "the environment (LIMPET_...) or " + str(path)
+        try:
+            return msgspec.convert(given, cls)
+        except msgspec.ValidationError as error:
+            raise Refusal("invalid_argument", f"{where}: {error}") from None

@@ -1,0 +1,8 @@
+"""Every operation limpet has: each dialect's rows, in one tuple. Surfaces render it and know no names."""
+
+from typing import Any, Final
+
+from limpet.dialects import daemon, runs, shell
+from limpet.model.operation import Operation
+
+ROWS: Final[tuple[Operation[Any, Any], ...]] = (*shell.ROWS, *runs.ROWS, *daemon.ROWS)

@@ -1,0 +1,84 @@
+"""`daemon.status` and `daemon.stop`."""
+
+import os
+import time
+from typing import Final
+
+import msgspec
+
+from limpet import __version__
+from limpet.engine.engine import Engine
+from limpet.model.operation import Caller, Operation
+
+
+class StatusRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Nothing to say."""
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """How many runs go on, and how many are kept in all."""
+
+    running: int
+    total: int
+
+
+class StatusResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """Who answers, from where, since when, and for how many runs."""
+
+    pid: int
+    version: str
+    home: str
+    socket: str
+    uptime_ms: int
+    runs: Counts
+
+
+class StopRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Whether the runs are to end too; without that they go on."""
+
+    kill_runs: bool = False
+
+
+class StopResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The daemon that is about to end."""
+
+    pid: int
+
+
+async def status(engine: Engine, _request: StatusRequest, _caller: Caller) -> StatusResponse:
+    return StatusResponse(
+        pid=os.getpid(),
+        version=__version__,
+        home=str(engine.home.path),
+        socket=str(engine.home.socket),
+        uptime_ms=time.time_ns() // 1_000_000 - engine.started_at_ms,
+        runs=Counts(**engine.counts()),
+    )
+
+
+async def stop(engine: Engine, request: StopRequest, _caller: Caller) -> StopResponse:
+    engine.stop_kills_runs = request.kill_runs
+    engine.stop_asked.set()
+    return StopResponse(pid=os.getpid())
+
+
+ROWS: Final = (
+    Operation(
+        name="daemon.status",
+        request=StatusRequest,
+        response=StatusResponse,
+        handle=status,
+        summary="Says which daemon answers: its pid, version, home, age and number of runs.",
+        reads_only=True,
+        repeatable=True,
+    ),
+    Operation(
+        name="daemon.stop",
+        request=StopRequest,
+        response=StopResponse,
+        handle=stop,
+        summary="Ends the daemon; its runs go on unless `kill_runs` is set.",
+        reads_only=False,
+        repeatable=False,
+    ),
+)

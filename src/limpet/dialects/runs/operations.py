@@ -1,0 +1,193 @@
+"""The handlers and rows of `runs.*`."""
+
+import asyncio
+import base64
+import binascii
+from typing import Final
+
+import msgspec
+
+from limpet.dialects.runs import types
+from limpet.engine import reading
+from limpet.engine.engine import Engine
+from limpet.engine.live_run import LiveRun
+from limpet.model.errors import Refusal
+from limpet.model.ids import check_id
+from limpet.model.operation import Caller, Operation
+from limpet.model.run import Run
+from limpet.store.runs import RunFilter
+
+
+async def list_runs(engine: Engine, request: types.ListRequest, _caller: Caller) -> types.ListResponse:
+    for field in ("session_id", "cursor"):
+        value = getattr(request, field)
+        if value is not None:
+            check_id(field, value)
+    found = await engine.list(
+        RunFilter(
+            session_id=request.session_id,
+            status=request.status,
+            dialect=request.dialect,
+            label=request.label,
+            text=request.text,
+            before=request.cursor,
+            limit=request.limit + 1,
+        )
+    )
+    page = found[: request.limit]
+    has_more = len(found) > request.limit
+    next_cursor = page[-1].run_id if has_more else None
+    return types.ListResponse(runs=[types.describe(run) for run in page], next_cursor=next_cursor, has_more=has_more)
+
+
+async def get_run(engine: Engine, request: types.GetRequest, _caller: Caller) -> types.GetResponse:
+    run = engine.find(request.run_id).run
+    shown = msgspec.structs.asdict(types.describe(run))
+    return types.GetResponse(**shown, argv=run.argv, env=run.env, key=run.key, timeout_ms=run.timeout_ms)
+
+
+async def read(engine: Engine, request: types.ReadRequest, _caller: Caller) -> types.ReadResponse:
+    live = engine.find(request.run_id)
+    ways = [name for name in ("offset", "last_bytes", "last_lines") if getattr(request, name) is not None]
+    if len(ways) > 1:
+        raise Refusal("invalid_argument", f"`{ways[1]}` cannot go with `{ways[0]}`: give one of them", field=ways[1])
+    stream = request.stream or ("pty" if live.run.rows is not None else "stdout")
+    if request.last_bytes is not None:
+        offset = reading.last_bytes_offset(live.run, stream, request.last_bytes)
+    elif request.last_lines is not None:
+        offset = await asyncio.to_thread(
+            reading.last_lines_offset, live.run, live.directory, stream, request.last_lines
+        )
+    else:
+        offset = request.offset or 0
+    reading.check_offset(live.run, stream, offset)
+    if request.wait_ms:
+        await live.wait_until(lambda run: _has_more(run, stream, offset), request.wait_ms / 1000, output=True)
+    page = reading.read_range(live.run, live.directory, stream, offset, request.max_bytes, request.encoding)
+    return types.ReadResponse(run_id=live.run.run_id, stream=stream, **msgspec.structs.asdict(page))
+
+
+def _has_more(run: Run, name: str, offset: int) -> bool:
+    stream = reading.stream_of(run, name)
+    return stream.bytes > offset or not stream.open
+
+
+async def wait(engine: Engine, request: types.WaitRequest, _caller: Caller) -> types.WaitResponse | types.WaitTimeout:
+    for condition in request.for_:
+        if not condition.exit:
+            raise Refusal("invalid_argument", "`for`: `exit` can only be true", field="for.exit")
+    watched = [engine.find(run_id) for run_id in dict.fromkeys(request.run_ids)]
+    ended = next((live for live in watched if live.run.is_over), None)
+    if ended is None and request.timeout_ms:
+        ended = await _first_to_end(watched, request.timeout_ms / 1000)
+    shown = [types.describe(live.run) for live in watched]
+    if ended is None:
+        return types.WaitTimeout(runs=shown)
+    run = types.describe(ended.run)
+    return types.WaitResponse(run_id=run.run_id, met=request.for_[0], run=run, runs=shown)
+
+
+async def _first_to_end(watched: list[LiveRun], within_s: float) -> LiveRun | None:
+    if len(watched) == 1:
+        await watched[0].wait_until(lambda run: run.is_over, within_s)
+    else:
+        waits = [asyncio.ensure_future(live.wait_until(lambda run: run.is_over, within_s)) for live in watched]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+    return next((live for live in watched if live.run.is_over), None)
+
+
+async def kill(engine: Engine, request: types.KillRequest, _caller: Caller) -> types.KillResponse:
+    live = await engine.kill(request.run_id, request.signal)
+    shown = types.describe(live.run)
+    return types.KillResponse(run_id=shown.run_id, status=shown.status, stopping=shown.stopping)
+
+
+async def send_signal(engine: Engine, request: types.SignalRequest, _caller: Caller) -> types.SignalResponse:
+    return types.SignalResponse(run_id=request.run_id, sent=await engine.signal(request.run_id, request.signal))
+
+
+async def write(engine: Engine, request: types.WriteRequest, _caller: Caller) -> types.WriteResponse:
+    if request.text is not None and request.data_base64 is not None:
+        raise Refusal("invalid_argument", "`data_base64` cannot go with `text`: give one of them", field="data_base64")
+    if request.text is None and request.data_base64 is None and not request.close:
+        raise Refusal("invalid_argument", "`text` is missing: give `text`, `data_base64` or `close`", field="text")
+    data = (request.text or "").encode()
+    if request.data_base64 is not None:
+        try:
+            data = base64.b64decode(request.data_base64, validate=True)
+        except (binascii.Error, ValueError):
+            raise Refusal("invalid_argument", "`data_base64` must be base64", field="data_base64") from None
+    written = await engine.write(request.run_id, data, close=request.close, secret=request.secret)
+    return types.WriteResponse(run_id=request.run_id, written=written)
+
+
+ROWS: Final = (
+    Operation(
+        name="runs.list",
+        request=types.ListRequest,
+        response=types.ListResponse,
+        handle=list_runs,
+        summary="Lists runs, the newest first, narrowed by session, status, dialect, label or command text.",
+        reads_only=True,
+        repeatable=True,
+    ),
+    Operation(
+        name="runs.get",
+        request=types.GetRequest,
+        response=types.GetResponse,
+        handle=get_run,
+        summary="Tells all that is known of one run.",
+        reads_only=True,
+        repeatable=True,
+    ),
+    Operation(
+        name="runs.read",
+        request=types.ReadRequest,
+        response=types.ReadResponse,
+        handle=read,
+        summary="Reads a range of a run's output by offset, or its end; can wait for more to come.",
+        reads_only=True,
+        repeatable=True,
+    ),
+    Operation(
+        name="runs.wait",
+        request=types.WaitRequest,
+        response=types.WaitResponse,
+        handle=wait,
+        summary="Waits until one of several runs has ended.",
+        reads_only=True,
+        repeatable=True,
+    ),
+    Operation(
+        name="runs.kill",
+        request=types.KillRequest,
+        response=types.KillResponse,
+        handle=kill,
+        summary="Ends a run with every process of it: the signal, a grace, then a kill that nothing escapes.",
+        reads_only=False,
+        repeatable=True,
+    ),
+    Operation(
+        name="runs.signal",
+        request=types.SignalRequest,
+        response=types.SignalResponse,
+        handle=send_signal,
+        summary="Sends one signal to what a run does now, and nothing more.",
+        reads_only=False,
+        repeatable=False,
+    ),
+    Operation(
+        name="runs.write",
+        request=types.WriteRequest,
+        response=types.WriteResponse,
+        handle=write,
+        summary="Writes input to a run with an open stdin or a terminal.",
+        reads_only=False,
+        repeatable=False,
+    ),
+)

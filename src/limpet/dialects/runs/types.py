@@ -1,0 +1,234 @@
+"""What the operations on runs take and answer."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from limpet.model.operation import Timeout
+from limpet.model.run import Run
+from limpet.model.status import Status, status_of
+
+Size = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+Count = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+WaitMs = Annotated[int, msgspec.Meta(ge=0, le=86_400_000)]
+
+
+class StreamInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """How much one stream has said: `base` is the first byte behind which nothing was given up."""
+
+    bytes: int
+    base: int
+    open: bool
+    durable_offset: int
+
+
+class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A run as everybody sees it."""
+
+    run_id: str
+    session_id: str
+    dialect: str
+    command: str
+    status: Status
+    phase: str
+    attempt: int
+    pid: int | None
+    exit_code: int | None
+    signal: str | None
+    ended_by: str | None
+    error_message: str | None
+    output_open: bool
+    stopping: bool
+    stalled: str | None
+    survivors: list[int]
+    cannot_signal: list[int]
+    truncated: bool
+    cwd: str
+    pty: bool
+    labels: list[str]
+    context: dict[str, str]
+    created_at: int | None
+    started_at: int | None
+    finished_at: int | None
+    streams: dict[str, StreamInfo]
+    durable_offset: dict[str, int]
+
+
+def describe(run: Run) -> RunInfo:
+    """The public view of a run: a total map."""
+    streams = {
+        name: StreamInfo(bytes=each.bytes, base=each.kept_from, open=each.open, durable_offset=each.durable)
+        for name, each in run.streams.items()
+    }
+    return RunInfo(
+        run_id=run.run_id,
+        session_id=run.session_id,
+        dialect=run.dialect,
+        command=run.command,
+        status=status_of(run),
+        phase=run.phase.value,
+        attempt=run.attempt,
+        pid=run.pid,
+        exit_code=run.exit_code,
+        signal=run.signal,
+        ended_by=run.ended_by,
+        error_message=run.error_message,
+        output_open=run.output_open,
+        stopping=run.stopping,
+        stalled=run.stalled,
+        survivors=run.survivors,
+        cannot_signal=run.cannot_signal,
+        truncated=run.output_bytes > run.max_output_bytes,
+        cwd=run.cwd,
+        pty=run.rows is not None,
+        labels=run.labels,
+        context=run.context,
+        created_at=run.created_at,
+        started_at=run.started_at,
+        finished_at=run.finished_at,
+        streams=streams,
+        durable_offset={name: stream.durable_offset for name, stream in streams.items()},
+    )
+
+
+class ListRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which runs: each filter narrows. `cursor` is the answer's `next_cursor`."""
+
+    session_id: str | None = None
+    status: Status | None = None
+    dialect: str | None = None
+    label: str | None = None
+    text: str | None = None
+    limit: Count = 100
+    cursor: str | None = None
+
+
+class ListResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest first; `next_cursor` is null on the last page."""
+
+    runs: list[RunInfo]
+    next_cursor: str | None
+    has_more: bool
+
+
+class GetRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which run."""
+
+    run_id: str
+
+
+class GetResponse(RunInfo, frozen=True, kw_only=True):
+    """A run with what it was started with; values of secret variables are redacted."""
+
+    argv: list[str]
+    env: dict[str, str]
+    key: str | None
+    timeout_ms: int | None
+
+
+class ReadRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A range of a stream, by offset or from its end. `wait_ms` waits until a byte is there or none will come."""
+
+    run_id: str
+    stream: Literal["stdout", "stderr", "pty"] | None = None
+    offset: Size | None = None
+    last_bytes: Size | None = None
+    last_lines: Size | None = None
+    max_bytes: Annotated[int, msgspec.Meta(ge=1, le=8 << 20)] = 65536
+    encoding: Literal["utf-8", "base64"] = "utf-8"
+    wait_ms: WaitMs = 0
+
+
+class ReadResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The bytes, where they stand, and where to go on."""
+
+    run_id: str
+    stream: str
+    data: str
+    encoding: str
+    offset_bytes: int
+    next_offset: int
+    total_bytes: int
+    eof: bool
+    base: int
+
+
+class ExitCondition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Holds when the run has ended."""
+
+    exit: bool
+
+
+def _at_the_end() -> "list[ExitCondition]":
+    return [ExitCondition(exit=True)]
+
+
+class WaitRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"for_": "for"}):
+    """Waits until one of the conditions holds for one of the runs."""
+
+    run_ids: Annotated[list[str], msgspec.Meta(min_length=1, max_length=1000)]
+    for_: Annotated[list[ExitCondition], msgspec.Meta(min_length=1, max_length=16)] = msgspec.field(
+        default_factory=_at_the_end
+    )
+    timeout_ms: WaitMs = 30_000
+
+
+class WaitResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """Which run it was, and which condition held."""
+
+    run_id: str
+    met: ExitCondition
+    run: RunInfo
+    runs: list[RunInfo]
+
+
+class WaitTimeout(Timeout, frozen=True, kw_only=True):
+    """None held in time; how the runs stand."""
+
+    runs: list[RunInfo]
+
+
+class KillRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which run to end, and with which signal first."""
+
+    run_id: str
+    signal: str = "SIGTERM"
+
+
+class KillResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The run as it stands: `stopping` as long as it is being ended."""
+
+    run_id: str
+    status: Status
+    stopping: bool
+
+
+class SignalRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One signal to what the run does now: the terminal's foreground, or the main process. No ladder follows."""
+
+    run_id: str
+    signal: str
+
+
+class SignalResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """How many processes or groups it reached."""
+
+    run_id: str
+    sent: int
+
+
+class WriteRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Input for a run with an open stdin or a terminal, and whether that was all."""
+
+    run_id: str
+    text: str | None = None
+    data_base64: str | None = None
+    close: bool = False
+    secret: bool = False
+
+
+class WriteResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """How many bytes the kernel has taken."""
+
+    run_id: str
+    written: int

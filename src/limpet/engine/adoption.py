@@ -1,0 +1,92 @@
+"""Finds the runs that an earlier engine left: takes over the living, says what is known of the dead."""
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+
+from limpet.engine.link import KeeperLink
+from limpet.engine.live_run import LiveRun
+from limpet.model.facts import Lost, Prepared, Started, Witness
+from limpet.store.journals import JournalReader
+from limpet.store.run_directory import CONTROL_SOCKET, KEEPER_JOURNAL, START_REQUEST
+from limpet_keeper import system
+
+LOST_MESSAGE = "its keeper died without recording an end: how the command ended is not known"
+
+
+async def find_keeper(live: LiveRun) -> KeeperLink | None:
+    """The living keeper's link; None when the run has no keeper any more."""
+    if not live.directory.is_kept():
+        return None
+    try:
+        link, _ = await KeeperLink.connect(live.directory.path, "state")
+    except OSError:
+        return None
+    return link
+
+
+def settle_dead(live: LiveRun) -> None:
+    """The keeper is dead: ends what is left of its run, and records `lost` unless it had recorded an end."""
+    live.catch_up()
+    left = end_what_is_left(live.directory.path / KEEPER_JOURNAL)
+    (live.directory.path / CONTROL_SOCKET).unlink(missing_ok=True)
+    run = live.run
+    sizes = {name: live.directory.spool_bytes(name) for name in run.streams}
+    if not run.is_over or run.output_open or run.survivors:
+        live.ask(
+            lambda n, at, after: Lost(n=n, at=at, after=after, streams=sizes, survivors=left, message=LOST_MESSAGE)
+        )
+    live.directory.remove(START_REQUEST)
+
+
+def end_what_is_left(keeper_journal: Path) -> list[int]:
+    """Kills the processes of a run whose keeper was killed; the pids of those that would not go."""
+    reader = JournalReader(keeper_journal)
+    facts = reader.read_new()
+    reader.close()
+    prepared = next((fact for fact in facts if isinstance(fact, Prepared)), None)
+    started = next((fact for fact in facts if isinstance(fact, Started)), None)
+    if prepared is None or prepared.keeper.boot_id != system.boot_id():
+        return []  # nothing outlives a boot
+    if prepared.cgroup is not None:
+        return _end_cgroup(Path(prepared.cgroup))
+    return _end_session(started, prepared.keeper) if started is not None else []
+
+
+def _end_cgroup(cgroup: Path) -> list[int]:
+    with contextlib.suppress(OSError):
+        (cgroup / "cgroup.kill").write_text("1")
+    try:
+        left = [int(pid) for pid in (cgroup / "cgroup.procs").read_text().split()]
+    except OSError:
+        return []
+    with contextlib.suppress(OSError):
+        cgroup.rmdir()
+    return [pid for pid in left if _is_alive(pid)]
+
+
+def _end_session(started: Started, keeper: Witness) -> list[int]:
+    """Without a cgroup only the session tells whose a process is; one that left it cannot be told from a stranger."""
+    left: list[int] = []
+    for pid in (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()):
+        stat = system.read_small(f"/proc/{pid}/stat")
+        fields = stat[stat.rfind(b")") + 2 :].split()
+        if len(fields) < 20 or int(fields[3]) != started.pid or fields[0] in b"ZX":
+            continue
+        if pid == started.pid and int(fields[19]) != started.start_time:
+            return []  # the pid, and so the session's number, is a stranger's by now
+        if int(fields[19]) < keeper.start_time:
+            continue
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+        except PermissionError:
+            left.append(pid)
+    return left
+
+
+def _is_alive(pid: int) -> bool:
+    state = system.process_state(pid)
+    return state is not None and state[0] not in b"ZX"

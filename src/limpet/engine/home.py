@@ -1,0 +1,70 @@
+"""The home: the one directory that holds everything limpet keeps, owned by one engine at a time."""
+
+import fcntl
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+from limpet.model.errors import Refusal
+
+LOCK_NAME: Final = "daemon.lock"
+# What fits into a socket's address, less the closing NUL.
+MAX_SOCKET_PATH_BYTES: Final = 107
+
+
+class Home:
+    """Paths under one home, and the lock that says whose it is."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.runs = self.path / "runs"
+        self.nursery = self.path / "nursery"
+        self.database = self.path / "memory" / "sessions.db"
+        self.config = self.path / "config.toml"
+        self.socket = self.path / "daemon.sock"
+        self._lock_fd = -1
+
+    def run(self, run_id: str) -> Path:
+        return self.runs / run_id
+
+    def open(self) -> None:
+        """Makes the home where it is missing and takes it; a refusal says who has it."""
+        if len(os.fsencode(self.socket)) > MAX_SOCKET_PATH_BYTES:
+            message = f"{self.socket} is too long for a socket's address: choose a shorter LIMPET_HOME"
+            raise Refusal("invalid_argument", message, reason="socket_path_too_long")
+        _own_private(self.path)
+        self._take_lock()
+        for path in (self.runs, self.nursery, self.database.parent):
+            _own_private(path)
+
+    def _take_lock(self) -> None:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        fd = os.open(self.path / LOCK_NAME, flags, 0o600)
+        os.fchmod(fd, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(fd, 32, 0).decode(errors="replace").strip() or "unknown"
+            os.close(fd)
+            message = f"{self.path} is held by pid {holder}: use that daemon, stop it, or choose another LIMPET_HOME"
+            raise Refusal("conflict", message, reason="home_held") from None
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        self._lock_fd = fd
+
+    def close(self) -> None:
+        """Gives the home free for the next."""
+        if self._lock_fd >= 0:
+            os.close(self._lock_fd)
+            self._lock_fd = -1
+
+
+def _own_private(path: Path) -> None:
+    """The directory, ours and closed to others; a refusal where it is somebody else's."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    state = path.lstat()
+    if not stat.S_ISDIR(state.st_mode) or state.st_uid != os.geteuid():
+        raise Refusal("conflict", f"{path} is not a directory of this user: choose another LIMPET_HOME")
+    if stat.S_IMODE(state.st_mode) != 0o700:
+        path.chmod(0o700)

@@ -1,0 +1,177 @@
+"""Idle keepers, forked ahead by the nursery process, and that process itself: it may die, another is started."""
+
+import asyncio
+import contextlib
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from limpet.engine.link import KeeperLink
+from limpet.model.errors import Refusal
+
+IDLE_KEEPERS: Final = 4
+
+_decoder: Final = msgspec.json.Decoder(dict[str, Any])
+_encoder: Final = msgspec.json.Encoder()
+
+
+class IdleKeeper(msgspec.Struct, frozen=True):
+    """A keeper that waits for a run, and the directory that will be the run's."""
+
+    directory: Path
+    link: KeeperLink
+
+
+class Nursery:
+    """Keeps some keepers ready, and makes more as they are taken."""
+
+    def __init__(self, slots: Path, cgroup_parent: Path | None) -> None:
+        self._slots = slots
+        self._cgroup_parent = cgroup_parent
+        self._serial = itertools.count(1)
+        self._idle: deque[IdleKeeper] = deque()
+        self._takers: deque[asyncio.Future[IdleKeeper]] = deque()
+        self._preparing: set[str] = set()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._unread = b""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closing = False
+
+    def open(self) -> None:
+        """Clears what a dead engine left, and prepares the first keepers."""
+        for path in self._slots.iterdir():
+            shutil.rmtree(path, ignore_errors=True)
+        self._refill()
+
+    async def take(self) -> IdleKeeper:
+        """A ready keeper, now the caller's; a refusal says why none can be made."""
+        while self._idle:
+            keeper = self._idle.popleft()
+            if keeper.link.is_open:
+                self._refill()
+                return keeper
+        taker: asyncio.Future[IdleKeeper] = asyncio.get_running_loop().create_future()
+        self._takers.append(taker)
+        self._refill()
+        try:
+            return await taker
+        except asyncio.CancelledError:
+            if taker.done() and not taker.cancelled() and taker.exception() is None:
+                self._idle.append(taker.result())
+            raise
+
+    def _refill(self) -> None:
+        wanted = IDLE_KEEPERS + len(self._takers) - len(self._idle) - len(self._preparing)
+        if wanted <= 0 or self._closing:
+            return
+        process = self._running_process()
+        assert process.stdin is not None
+        for _ in range(wanted):
+            path = str(self._slots / f"{os.getpid()}-{next(self._serial)}")
+            self._preparing.add(path)
+            with contextlib.suppress(BrokenPipeError):  # its end is noticed where its answers are read
+                os.write(process.stdin.fileno(), _encoder.encode({"prepare": path}) + b"\n")
+
+    def _running_process(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            self._process = _start(self._cgroup_parent)
+            assert self._process.stdout is not None
+            os.set_blocking(self._process.stdout.fileno(), False)
+            asyncio.get_running_loop().add_reader(self._process.stdout.fileno(), self._on_answer, self._process)
+        return self._process
+
+    def _on_answer(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        try:
+            data = os.read(process.stdout.fileno(), 65536)
+        except BlockingIOError:
+            return
+        if not data:
+            self._on_death(process)
+            return
+        *lines, self._unread = (self._unread + data).split(b"\n")
+        for line in lines:
+            answer = _decoder.decode(line)
+            path = answer.get("ready") or answer["failed"]
+            self._preparing.discard(path)
+            if "ready" in answer:
+                task = asyncio.get_running_loop().create_task(self._welcome(Path(path)))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+            else:
+                self._fail(answer["errno"], answer["message"])
+
+    async def _welcome(self, directory: Path) -> None:
+        try:
+            link, _ = await KeeperLink.connect(directory, "state")
+        except (OSError, Refusal) as error:
+            self._fail("ECONNREFUSED", str(error))
+            return
+        keeper = IdleKeeper(directory, link)
+        while self._takers:
+            taker = self._takers.popleft()
+            if not taker.done():
+                taker.set_result(keeper)
+                return
+        self._idle.append(keeper)
+
+    def _fail(self, errno_name: str, message: str) -> None:
+        """Tells one who waits; others find out by themselves."""
+        full = errno_name in ("ENOSPC", "EDQUOT", "EROFS")
+        reason = "storage_full" if full else "cannot_prepare"
+        todo = "make room on its disk" if full else "see that the system has processes, descriptors and memory left"
+        while self._takers:
+            taker = self._takers.popleft()
+            if not taker.done():
+                text = f"no keeper could be made ready ({errno_name}: {message}): {todo}"
+                taker.set_exception(Refusal("unavailable", text, reason=reason))
+                return
+
+    def _on_death(self, process: subprocess.Popen[bytes]) -> None:
+        """The keepers it made go on; those it was about to make are asked of another."""
+        assert process.stdout is not None
+        assert process.stdin is not None
+        asyncio.get_running_loop().remove_reader(process.stdout.fileno())
+        process.stdout.close()
+        process.stdin.close()
+        process.wait()
+        self._process = None
+        self._unread = b""
+        self._preparing.clear()
+        if self._takers or not self._closing:
+            self._refill()
+
+    async def close(self) -> None:
+        """Lets the idle keepers and the nursery go."""
+        self._closing = True
+        for task in self._tasks:
+            task.cancel()
+        for keeper in self._idle:
+            keeper.link.close()
+        self._idle.clear()
+        if self._process is not None:
+            assert self._process.stdin is not None
+            assert self._process.stdout is not None
+            asyncio.get_running_loop().remove_reader(self._process.stdout.fileno())
+            self._process.stdin.close()
+            await asyncio.to_thread(self._process.wait)
+            self._process.stdout.close()
+
+
+def _start(cgroup_parent: Path | None) -> subprocess.Popen[bytes]:
+    command: Sequence[str] = [sys.executable, "-P", "-m", "limpet_keeper", "nursery"]
+    if cgroup_parent is not None:
+        command = [*command, "--cgroup", str(cgroup_parent)]
+    # Its environment can be read by every run's processes: there is nothing in it.
+    env = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "PYTHONPATH") if name in os.environ}
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, start_new_session=True, bufsize=0
+    )

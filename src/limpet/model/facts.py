@@ -1,0 +1,245 @@
+"""What can be known of a run: the facts of its two journals, as types. See docs/formats/."""
+
+from typing import Final
+
+import msgspec
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True, tag_field="fact"):
+    """One record of a journal: its number there, and the wall clock when it was written."""
+
+    n: int
+    at: int
+
+
+# What the keeper saw. It alone writes these, into keeper.journal.
+
+
+class Witness(msgspec.Struct, frozen=True):
+    """A process, named for good: a pid alone comes again."""
+
+    pid: int
+    start_time: int
+    boot_id: str
+
+
+class Prepared(Fact, frozen=True, kw_only=True, tag="prepared"):
+    protocol: int
+    version: str
+    keeper: Witness
+    cgroup: str | None
+
+
+class Starting(Fact, frozen=True, kw_only=True, tag="starting"):
+    run: str
+    pty: bool
+    streams: list[str]
+
+
+class Started(Fact, frozen=True, kw_only=True, tag="started"):
+    pid: int
+    start_time: int
+
+
+class NotStarted(Fact, frozen=True, kw_only=True, tag="not_started"):
+    part: str
+    errno: str
+    message: str
+
+
+class Wrote(Fact, frozen=True, kw_only=True, tag="wrote"):
+    stream: str
+    start: int
+    end: int
+
+
+class Stdin(Fact, frozen=True, kw_only=True, tag="stdin"):
+    start: int
+    end: int
+    data: str | None = None
+    secret: bool = False
+
+
+class StdinClosed(Fact, frozen=True, kw_only=True, tag="stdin_closed"):
+    why: str
+
+
+class Resized(Fact, frozen=True, kw_only=True, tag="resized"):
+    rows: int
+    cols: int
+
+
+class Signalled(Fact, frozen=True, kw_only=True, tag="signalled"):
+    signal: str
+    to: str
+    sent: int
+
+
+class Stopping(Fact, frozen=True, kw_only=True, tag="stopping"):
+    by: str
+    signal: str
+    grace_ms: int
+
+
+class Killing(Fact, frozen=True, kw_only=True, tag="killing"):
+    pass
+
+
+class Hole(Fact, frozen=True, kw_only=True, tag="hole"):
+    stream: str
+    start: int
+    end: int
+
+
+class Stalled(Fact, frozen=True, kw_only=True, tag="stalled"):
+    errno: str
+    file: str
+
+
+class Resumed(Fact, frozen=True, kw_only=True, tag="resumed"):
+    pass
+
+
+class Synced(Fact, frozen=True, kw_only=True, tag="synced"):
+    streams: dict[str, int]
+
+
+class SyncFailed(Fact, frozen=True, kw_only=True, tag="sync_failed"):
+    stream: str
+    start: int
+    end: int
+    errno: str
+
+
+class Exited(Fact, frozen=True, kw_only=True, tag="exited"):
+    code: int | None
+    signal: str | None
+    core: bool
+    oom: bool
+
+
+class StreamClosed(Fact, frozen=True, kw_only=True, tag="stream_closed"):
+    stream: str
+
+
+class StreamEnd(msgspec.Struct, frozen=True):
+    """Where a stream stood when the run ended, and whether something still held it."""
+
+    end: int
+    open: bool
+
+
+class Ended(Fact, frozen=True, kw_only=True, tag="ended"):
+    by: str
+    streams: dict[str, StreamEnd]
+    survivors: list[int]
+    cannot_signal: list[int]
+
+
+class SurvivorsGone(Fact, frozen=True, kw_only=True, tag="survivors_gone"):
+    pass
+
+
+class Seal(msgspec.Struct, frozen=True):
+    """A spool as it will stay: its size, its hole, and the CRC of the bytes that are kept."""
+
+    bytes: int
+    hole: tuple[int, int] | None
+    crc32: str | None
+
+
+class Sealed(Fact, frozen=True, kw_only=True, tag="sealed"):
+    streams: dict[str, Seal]
+
+
+# What was asked. The daemon alone writes these, into daemon.journal; `after` is the number of the keeper's record
+# after which each stands.
+
+
+class Asked(Fact, frozen=True, kw_only=True):
+    after: int
+
+
+class Submitted(Asked, frozen=True, kw_only=True, tag="submitted"):
+    """The run as it was asked for; values of secret variables are not in it."""
+
+    run_id: str
+    session_id: str
+    dialect: str
+    command: str
+    argv: list[str]
+    cwd: str
+    env: dict[str, str]
+    stdin: str = "null"
+    rows: int | None = None
+    cols: int | None = None
+    timeout_ms: int | None = None
+    max_output_bytes: int
+    labels: list[str] = []
+    context: dict[str, str] = {}
+    key: str | None = None
+    request_digest: str | None = None
+
+
+class StopAsked(Asked, frozen=True, kw_only=True, tag="stop_asked"):
+    signal: str
+
+
+class Lost(Asked, frozen=True, kw_only=True, tag="lost"):
+    """The keeper is dead and said no end: what it had not written down is added, what is left is named."""
+
+    streams: dict[str, int]
+    survivors: list[int]
+    message: str
+
+
+KeeperFact = (
+    Prepared
+    | Starting
+    | Started
+    | NotStarted
+    | Wrote
+    | Stdin
+    | StdinClosed
+    | Resized
+    | Signalled
+    | Stopping
+    | Killing
+    | Hole
+    | Stalled
+    | Resumed
+    | Synced
+    | SyncFailed
+    | Exited
+    | StreamClosed
+    | Ended
+    | SurvivorsGone
+    | Sealed
+)
+DaemonFact = Submitted | StopAsked | Lost
+AnyFact = KeeperFact | DaemonFact
+
+
+class _Tag(msgspec.Struct):
+    fact: str
+
+
+_decoder: Final = msgspec.json.Decoder(AnyFact)
+_tag_decoder: Final = msgspec.json.Decoder(_Tag)
+_tags: Final = {str(kind.__struct_config__.tag) for kind in (*KeeperFact.__args__, *DaemonFact.__args__)}
+_encoder: Final = msgspec.json.Encoder()
+
+
+def decode_fact(body: bytes) -> AnyFact | None:
+    """The fact in a record; None for one of a kind that only a newer limpet knows."""
+    try:
+        return _decoder.decode(body)
+    except msgspec.ValidationError:
+        if _tag_decoder.decode(body).fact in _tags:
+            raise
+        return None
+
+
+def encode_fact(fact: DaemonFact) -> bytes:
+    """The record's JSON, on one line."""
+    return _encoder.encode(fact)

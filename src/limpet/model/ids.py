@@ -1,0 +1,34 @@
+"""Ids: which ones callers may choose, and how the ones that limpet makes sort by time."""
+
+import re
+from typing import Final
+
+from limpet.model.errors import Refusal
+
+PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z"
+_valid: Final = re.compile(PATTERN)
+_DIGITS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
+
+
+def check_id(field: str, value: str) -> str:
+    """The id itself, or a refusal that names the field."""
+    if _valid.match(value) is None:
+        raise Refusal(
+            "invalid_argument",
+            f"`{field}` is no id: use letters, digits, '.', '_' and '-', at most 128, beginning with a letter or digit",
+            field=field,
+        )
+    return value
+
+
+def make_id(at_ms: int, serial: int) -> str:
+    """An id that sorts by `at_ms`, then by `serial` (20 bits of it)."""
+    return _in_digits(at_ms, 9) + _in_digits(serial & 0xFFFFF, 4)
+
+
+def _in_digits(number: int, width: int) -> str:
+    digits: list[str] = []
+    for _ in range(width):
+        number, rest = divmod(number, len(_DIGITS))
+        digits.append(_DIGITS[rest])
+    return "".join(reversed(digits))

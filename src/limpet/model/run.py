@@ -1,0 +1,224 @@
+"""A run, and how each fact changes it: one pure function, from which every state that anybody sees is computed."""
+
+import enum
+from typing import Final
+
+import msgspec
+
+from limpet.model.facts import (
+    AnyFact,
+    Ended,
+    Exited,
+    Hole,
+    Lost,
+    NotStarted,
+    Resized,
+    Resumed,
+    Sealed,
+    Stalled,
+    Started,
+    Starting,
+    StopAsked,
+    Stopping,
+    StreamClosed,
+    Submitted,
+    SurvivorsGone,
+    Synced,
+    SyncFailed,
+    Wrote,
+)
+
+
+class Phase(enum.StrEnum):
+    """How far a run has come. There is no way back in one attempt."""
+
+    QUEUED = "queued"
+    STARTING = "starting"
+    RUNNING = "running"
+    DRAINING = "draining"
+    ENDED = "ended"
+
+
+class Stream(msgspec.Struct, frozen=True):
+    """One stream of output, as far as it is known."""
+
+    bytes: int = 0
+    # What came first, and stays whatever the bound.
+    head_end: int = 0
+    hole: tuple[int, int] | None = None
+    durable: int = 0
+    # From a failed sync on, nothing more is called durable.
+    durable_until: int | None = None
+    open: bool = True
+    # Where the run ended; what came later is in the spool alone.
+    ended_at: int | None = None
+
+    @property
+    def kept_from(self) -> int:
+        """The first byte behind which nothing was given up."""
+        return self.hole[1] if self.hole else 0
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that is known of one execution of one command."""
+
+    run_id: str
+    session_id: str = ""
+    dialect: str = ""
+    command: str = ""
+    argv: list[str] = []
+    cwd: str = ""
+    env: dict[str, str] = {}
+    stdin: str = "null"
+    rows: int | None = None
+    cols: int | None = None
+    timeout_ms: int | None = None
+    max_output_bytes: int = 0
+    labels: list[str] = []
+    context: dict[str, str] = {}
+    key: str | None = None
+    request_digest: str | None = None
+    attempt: int = 1
+    phase: Phase = Phase.QUEUED
+    pid: int | None = None
+    exit_code: int | None = None
+    signal: str | None = None
+    core: bool = False
+    ended_by: str | None = None
+    error_message: str | None = None
+    error_part: str | None = None
+    error_errno: str | None = None
+    stopping: bool = False
+    stalled: str | None = None
+    streams: dict[str, Stream] = {}
+    output_bytes: int = 0
+    survivors: list[int] = []
+    cannot_signal: list[int] = []
+    created_at: int | None = None
+    started_at: int | None = None
+    finished_at: int | None = None
+    sealed: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run has ended; output may still come."""
+        return self.phase is Phase.ENDED
+
+    @property
+    def output_open(self) -> bool:
+        """Whether something still holds a stream of an ended run."""
+        return self.is_over and any(stream.open for stream in self.streams.values())
+
+
+ONLY_LOGGED: Final = "prepared, stdin, stdin_closed, signalled, killing: facts that change no state"
+
+
+def fold(run: Run, fact: AnyFact) -> Run:
+    """The run after one more fact. Total: a fact that says nothing new leaves the run as it was."""
+    change = msgspec.structs.replace
+    match fact:
+        case Submitted():
+            asked = {name: getattr(fact, name) for name in fact.__struct_fields__ if name not in ("n", "at", "after")}
+            return change(run, **asked, created_at=fact.at)
+        case StopAsked():
+            return run if run.is_over else change(run, stopping=True)
+        case Starting():
+            streams = {name: Stream() for name in fact.streams}
+            return change(run, phase=Phase.STARTING, streams=streams)
+        case Started():
+            return change(run, phase=Phase.RUNNING, pid=fact.pid, started_at=fact.at)
+        case NotStarted():
+            closed = {name: change(stream, open=False) for name, stream in run.streams.items()}
+            return change(
+                run,
+                phase=Phase.ENDED,
+                ended_by="self",
+                error_part=fact.part,
+                error_errno=fact.errno,
+                error_message=f"could not start ({fact.part}): {fact.message}",
+                finished_at=fact.at,
+                streams=closed,
+            )
+        case Wrote():
+            return _fold_wrote(run, fact)
+        case Resized():
+            return change(run, rows=fact.rows, cols=fact.cols)
+        case Stopping():
+            return run if run.is_over else change(run, stopping=True)
+        case Hole():
+            return _with_stream(run, fact.stream, hole=(fact.start, fact.end))
+        case Stalled():
+            return change(run, stalled=fact.errno)
+        case Resumed():
+            return change(run, stalled=None)
+        case Synced():
+            for name, end in fact.streams.items():
+                stream = run.streams[name]
+                limit = end if stream.durable_until is None else min(end, stream.durable_until)
+                run = _with_stream(run, name, durable=max(stream.durable, limit))
+            return run
+        case SyncFailed():
+            if fact.stream not in run.streams:
+                return run
+            known = run.streams[fact.stream].durable_until
+            return _with_stream(run, fact.stream, durable_until=fact.start if known is None else min(known, fact.start))
+        case Exited():
+            phase = Phase.ENDED if run.is_over else Phase.DRAINING
+            return change(run, phase=phase, exit_code=fact.code, signal=fact.signal, core=fact.core)
+        case StreamClosed():
+            return _with_stream(run, fact.stream, open=False)
+        case Ended():
+            for name, end in fact.streams.items():
+                run = _with_stream(run, name, ended_at=end.end, open=end.open)
+            return change(
+                run,
+                phase=Phase.ENDED,
+                ended_by=fact.by,
+                survivors=fact.survivors,
+                cannot_signal=fact.cannot_signal,
+                finished_at=fact.at,
+                stopping=False,
+            )
+        case SurvivorsGone():
+            return change(run, survivors=[], cannot_signal=[])
+        case Sealed():
+            return change(run, sealed=True)
+        case Lost():
+            return _fold_lost(run, fact)
+        case _:
+            return run
+
+
+def _with_stream(run: Run, name: str, **changes: object) -> Run:
+    stream = msgspec.structs.replace(run.streams.get(name, Stream()), **changes)
+    return msgspec.structs.replace(run, streams=run.streams | {name: stream})
+
+
+def _fold_wrote(run: Run, fact: Wrote) -> Run:
+    stream = run.streams.get(fact.stream, Stream())
+    count = fact.end - fact.start
+    head = max(0, min(count, run.max_output_bytes - run.output_bytes))
+    grown = msgspec.structs.replace(stream, bytes=fact.end, head_end=stream.head_end + head)
+    return msgspec.structs.replace(
+        run, streams=run.streams | {fact.stream: grown}, output_bytes=run.output_bytes + count
+    )
+
+
+def _fold_lost(run: Run, fact: Lost) -> Run:
+    """The keeper's last word is missing: the bytes it wrote count, the end is nobody's knowledge."""
+    for name, size in fact.streams.items():
+        known = run.streams.get(name, Stream()).bytes
+        if size > known:
+            run = _fold_wrote(run, Wrote(n=0, at=fact.at, stream=name, start=known, end=size))
+        run = _with_stream(run, name, open=False, ended_at=run.streams.get(name, Stream()).ended_at or size)
+    if run.is_over:
+        return msgspec.structs.replace(run, survivors=fact.survivors)
+    return msgspec.structs.replace(
+        run,
+        phase=Phase.ENDED,
+        ended_by="lost",
+        error_message=fact.message,
+        survivors=fact.survivors,
+        finished_at=fact.at,
+        stopping=False,
+    )

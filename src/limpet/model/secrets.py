@@ -1,0 +1,23 @@
+"""Which environment variables are named like secrets; their values never reach a fact."""
+
+import re
+from typing import Final
+
+REDACTED: Final = "[redacted]"
+_secret: Final = re.compile(
+    r"(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|CREDENTIALS?|APIKEY|KEY|AUTH|COOKIE|DSN|PRIVATE)(?:_|S?$)"
+    r"|TOKEN|SECRET|PASSWORD",
+    re.IGNORECASE,
+)
+# Named like secrets, and none.
+_HARMLESS: Final = frozenset({"PWD", "OLDPWD", "SSH_AUTH_SOCK"})
+
+
+def is_secret(name: str) -> bool:
+    """Whether a variable of that name may hold a secret."""
+    return name not in _HARMLESS and _secret.search(name) is not None
+
+
+def redact(env: dict[str, str]) -> dict[str, str]:
+    """The environment as it may be shown."""
+    return {name: REDACTED if is_secret(name) else value for name, value in env.items()}

@@ -1,0 +1,1 @@
+"""The only doors to storage: rows and blobs."""

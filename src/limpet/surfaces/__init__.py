@@ -1,0 +1,1 @@
+"""How operations are reached: each surface renders rows that it does not know by name."""

@@ -1,0 +1,103 @@
+"""Serves the application on a listening Unix socket, and stops so that no caller is left hanging."""
+
+import asyncio
+import os
+import socket
+from pathlib import Path
+from typing import Final
+
+import uvicorn
+from uvicorn.server import ServerState
+
+from limpet import __version__
+from limpet.surfaces.http.app import App
+from limpet.surfaces.http.connection import Connection
+from limpet.surfaces.http.slow import Deadlines
+
+GRACE_S: Final = 2.0
+BACKLOG: Final = 4096
+
+
+class Server:
+    """One listening socket and its connections: uvicorn's protocol, not its loop, which wakes ten times a second."""
+
+    def __init__(self, app: App, listener: socket.socket) -> None:
+        self._app: Final = app
+        self._listener: Final = listener
+        self._state: Final = ServerState()
+        self._config: Final = uvicorn.Config(
+            app,
+            http=Connection,
+            ws="none",
+            interface="asgi3",
+            lifespan="off",
+            headers=[("server", f"limpet/{__version__}")],
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=24 * 3600,  # clients keep idle connections: one that closes under them costs a call
+        )
+        self._server: asyncio.Server | None = None
+        self._deadlines: Final = Deadlines()
+
+    async def start(self) -> None:
+        """Begins to accept."""
+        self._config.load()
+        self._state.default_headers = self._config.encoded_headers
+        self._listener.setblocking(False)
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_unix_server(self._connection, sock=self._listener)
+
+    async def close(self, grace_s: float = GRACE_S) -> None:
+        """Accepts no more, cuts what waits (its callers are told `unavailable`), and closes every connection."""
+        if self._server is None:
+            return
+        self._server.close()
+        self._app.calls.stop()
+        for connection in tuple(self._state.connections):
+            connection.shutdown()
+        if self._state.tasks:
+            await asyncio.wait(tuple(self._state.tasks), timeout=grace_s)
+        gone = [connection.gone for connection in self._open() if not connection.gone.done()]
+        if gone:
+            await asyncio.wait(gone, timeout=grace_s)
+        for connection in self._open():
+            connection.transport.abort()
+        self._deadlines.close()
+        self._server = None
+
+    def _connection(self) -> Connection:
+        return Connection(self._app, self._config, self._state, self._deadlines)
+
+    def _open(self) -> list[Connection]:
+        return [connection for connection in self._state.connections if isinstance(connection, Connection)]
+
+
+def listen(path: Path) -> socket.socket:
+    """A listening Unix socket that only its owner may open; what another daemon left at the path is removed.
+
+    Whoever calls it holds the home: nobody else listens there.
+    """
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        os.fchmod(listener.fileno(), 0o600)  # bind gives the path this mode, whatever the umask takes from it
+        listener.bind(os.fspath(path))
+        path.chmod(0o600)
+        listener.listen(BACKLOG)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+async def serve(app: App, listener: socket.socket, stop: asyncio.Event | None = None) -> None:
+    """Serves until `stop` is set, or until it is cancelled; either way callers are told before it returns."""
+    server = Server(app, listener)
+    await server.start()
+    try:
+        await (stop or asyncio.Event()).wait()
+    finally:
+        await server.close()

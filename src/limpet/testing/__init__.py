@@ -1,0 +1,1 @@
+"""Testing tools that ship with limpet."""
