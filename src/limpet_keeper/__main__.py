@@ -20,8 +20,7 @@ def main(arguments: list[str]) -> int:
         # A shell's job leads a group, and so cannot lead a session: its child can.
         if os.getpgrp() == os.getpid() and (child := os.fork()):
             return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        nursery.keep(os.path.abspath(arguments[1]), cgroup_parent, os.umask(0o077))
-        return 0
+        return 0 if nursery.keep(os.path.abspath(arguments[1]), cgroup_parent, os.umask(0o077)) else 1
     if arguments == ["nursery"]:
         nursery.serve(cgroup_parent)
         return 0

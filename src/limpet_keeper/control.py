@@ -45,7 +45,7 @@ FIELDS: dict[str, dict[str, tuple[tuple[type, ...], bool]]] = {
         "rlimits": (_OBJECT, False),
         "cgroups": (_LIST, False),
     },
-    "write": {"data": (_TEXT, False), "close": (_FLAG, False), "secret": (_FLAG, False)},
+    "write": {"data": (_TEXT, True), "close": (_FLAG, False), "secret": (_FLAG, False)},
     "cancel": {"of": (_NUMBER, True)},
     "resize": {"rows": (_NUMBER, True), "cols": (_NUMBER, True)},
     "signal": {"signal": (_TEXT, True), "to": (_TEXT, False)},
@@ -139,10 +139,15 @@ class Connection:
             return
         request: Json = frame
         number = request.get("id")
-        to = number if type(number) is int else None
+        to = number if type(number) in (int, float) else None
+        if number is not None and to is None:
+            self.refuse(None, Refused("invalid_argument", "id: must be a number"))
+            return
+        self.apply(to, request)
+
+    def apply(self, to: float | None, request: Json) -> None:
+        """Has one request done, and answers it unless its answer comes later."""
         try:
-            if "id" in request and to is None:
-                raise Refused("invalid_argument", "id: must be a number")
             check(request)
             answer = self.control.handle(self, request)
         except Refused as refused:
@@ -151,10 +156,10 @@ class Connection:
             if answer is not None:
                 self.answer(to, **answer)
 
-    def answer(self, to: int | None, **fields: Any) -> None:
+    def answer(self, to: float | None, **fields: Any) -> None:
         self._send({"re": to, "ok": True, **fields})
 
-    def refuse(self, to: int | None, refused: Refused) -> None:
+    def refuse(self, to: float | None, refused: Refused) -> None:
         self._send({"re": to, "ok": False, "error": refused.code, "message": str(refused), **refused.fields})
 
     def tell(self, journal_bytes: int) -> None:
@@ -212,19 +217,23 @@ class Control:
 
     def open(self) -> None:
         """Binds in the current directory: a relative name is never too long for a socket."""
+        umask = os.umask(0o177)
         self.listener.bind(SOCKET_NAME)
+        os.umask(umask)
         self.listener.listen(128)
         self.listener.setblocking(False)
-        self.selector.register(self.listener, selectors.EVENT_READ, self._accept)
+        self.selector.register(self.listener, selectors.EVENT_READ, self.accept)
 
-    def _accept(self, _mask: int) -> None:
-        try:
-            connected, _ = self.listener.accept()
-        except OSError:
-            return
-        connection = Connection(connected, self)
-        self.connections.append(connection)
-        self.selector.register(connected, selectors.EVENT_READ, connection.on_event)
+    def accept(self, _mask: int = 0) -> None:
+        """Takes in everyone who waits at the door."""
+        while True:
+            try:
+                connected, _ = self.listener.accept()
+            except OSError:
+                return
+            connection = Connection(connected, self)
+            self.connections.append(connection)
+            self.selector.register(connected, selectors.EVENT_READ, connection.on_event)
 
     def listen_for(self, connection: Connection) -> None:
         """Asks the selector for what the connection needs now."""

@@ -53,7 +53,9 @@ class Keeper:
         self.exit: Json | None = None
         self.stdin: Stdin | None = None
         self.terminal_fd = -1
-        self._start_reply: tuple[Connection, int | None] | None = None
+        self._start_reply: tuple[Connection, float | None] | None = None
+        # What came while the launcher was becoming the command: applied right after, in order.
+        self._held: list[tuple[Connection, Json]] = []
         self._ended_by = "self"
         self._drained = False
         self._survivors: list[int] = []
@@ -110,21 +112,25 @@ class Keeper:
     # Who asks.
 
     def _on_unclaimed(self) -> None:
+        """Goes, unless it has been started or somebody still may."""
+        self.control.accept()
         if not self.control.connections and self.phase == IDLE:
             self._gone = True
 
     def _on_dropped(self, connection: Connection) -> None:
         if self.stdin is not None:
             self.stdin.forget(connection)
-        if self.phase == IDLE and not self.control.connections:
-            self._gone = True
+        self._on_unclaimed()
 
     def _on_request(self, connection: Connection, request: Json) -> Json | None:
+        if self.phase == RUNNING and self.pid is None:
+            self._held.append((connection, request))
+            return None
         return requests.apply(self, connection, request)
 
     # The start.
 
-    def start(self, request: Json, connection: Connection, to: int | None) -> None:
+    def start(self, request: Json, connection: Connection, to: float | None) -> None:
         """Turns the launcher into the command; the reply comes when that is known to have worked or not."""
         self.settings = Settings.of(request)
         self.run = request["run"]
@@ -184,11 +190,18 @@ class Keeper:
         self.journal.append("started", pid=self.pid, start_time=system.start_time(self.pid))
         if self._start_reply is not None:
             connection, to = self._start_reply
+            self._tell()
             connection.answer(to, pid=self.pid)
         if self.settings.timeout_ms is not None:
             self.timers.set("deadline", self.settings.timeout_ms / 1000, self._on_deadline)
         self._open_streams(self.launcher)
+        self._apply_held()
         self._reap()
+
+    def _apply_held(self) -> None:
+        held, self._held = self._held, []
+        for connection, request in held:
+            connection.apply(request.get("id"), request)
 
     def _open_streams(self, ours: Launcher) -> None:
         if self.terminal_fd >= 0:
@@ -212,7 +225,10 @@ class Keeper:
         self.journal.append("not_started", part=part, errno=errno, message=message)
         if self._start_reply is not None:
             connection, to = self._start_reply
+            self._tell()
             connection.refuse(to, Refused("cannot_start", message, part=part, errno=errno))
+        self.phase = LINGERING
+        self._apply_held()
         self._seal()
 
     # The end.

@@ -61,6 +61,10 @@ def _wait_and_become(go: int, status: int, pipes: tuple[int, int, int], cgroup: 
     code = 127
     try:
         os.setsid()
+        # Whoever waits for the end of the keeper's own stdin and stdout is not to wait for the command.
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 0)
+        os.dup2(null, 1)
         signal.set_wakeup_fd(-1)
         # SIGKILL and SIGSTOP have no disposition to reset.
         for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
@@ -115,9 +119,12 @@ def _become(request: Json, pipes: tuple[int, int, int]) -> Json:
     except (OSError, ValueError) as error:
         refusal = error
     if isinstance(refusal, ValueError):
-        return {"part": part, "errno": "EINVAL", "message": str(refusal)}
+        # What setrlimit may not do, Python calls a wrong value.
+        return {"part": part, "errno": "EPERM" if part == "rlimit" else "EINVAL", "message": str(refusal)}
     name = system.error_name(refusal)
-    return {"part": "argv" if name == "E2BIG" else part, "errno": name, "message": os.strerror(refusal.errno or 0)}
+    if name == "E2BIG":
+        part = "env" if len(str(request["env"])) > len(str(request["argv"])) else "argv"
+    return {"part": part, "errno": name, "message": os.strerror(refusal.errno or 0)}
 
 
 def _limit(limits: dict[str, int]) -> None:

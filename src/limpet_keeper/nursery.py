@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from limpet_keeper.keeper import Keeper
 
 
-def keep(path: str, cgroup_parent: str | None, umask: int) -> None:
-    """The life of one keeper: ready, announced on stdout, serving, gone."""
+def keep(path: str, cgroup_parent: str | None, umask: int) -> bool:
+    """The life of one keeper: ready, announced on stdout, serving, gone. False when it could not be made ready."""
     os.setsid()
     try:
         keeper = prepare(path, cgroup_parent, umask)
     except OSError as error:
         refusal = {"failed": path, "errno": system.error_name(error), "message": os.strerror(error.errno or 0)}
         _announce(refusal)
-        return
+        return False
     try:
         _announce({"ready": path, "pid": os.getpid()})
         _let_go_of_stdio()
@@ -34,6 +34,7 @@ def keep(path: str, cgroup_parent: str | None, umask: int) -> None:
         pass  # whoever wanted a keeper is gone
     finally:
         _leave(keeper)
+    return True
 
 
 def _leave(keeper: Keeper) -> None:

@@ -36,7 +36,7 @@ def hello(keeper: Keeper, connection: Connection, request: Json) -> Json:
     if request["protocol"] != PROTOCOL:
         message = f"this keeper ({VERSION}) speaks protocol {PROTOCOL}, not {request['protocol']}"
         raise Refused("conflict", message, protocol=PROTOCOL)
-    wake(keeper, connection, {"on": request.get("wake", "never")})
+    wake(keeper, connection, {"on": request.get("wake", connection.wake)})
     return {
         "protocol": PROTOCOL,
         "version": VERSION,
@@ -52,7 +52,7 @@ def hello(keeper: Keeper, connection: Connection, request: Json) -> Json:
 
 def wake(_keeper: Keeper, connection: Connection, request: Json) -> Json:
     if request["on"] not in WAKES:
-        raise Refused("invalid_argument", f"{request['on']!r} is no kind of wakeup; there are {', '.join(WAKES)}")
+        raise Refused("invalid_argument", f"on: there is no wakeup {request['on']!r}; there are {', '.join(WAKES)}")
     connection.wake = request["on"]
     return {}
 
@@ -65,7 +65,7 @@ def start(keeper: Keeper, connection: Connection, request: Json) -> None:
 
 def write(keeper: Keeper, connection: Connection, request: Json) -> None:
     try:
-        data = base64.b64decode(request.get("data", ""), validate=True)
+        data = base64.b64decode(request["data"], validate=True)
     except (binascii.Error, ValueError):
         raise Refused("invalid_argument", "data: must be base64") from None
     if keeper.stdin is None:

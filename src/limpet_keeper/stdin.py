@@ -23,7 +23,7 @@ LINE_BYTES = 4095
 class Write:
     """One write: whose it is, what is left of it, and how much the kernel took."""
 
-    def __init__(self, connection: Connection | None, to: int | None, data: bytes, close: bool, secret: bool) -> None:
+    def __init__(self, connection: Connection | None, to: float | None, data: bytes, close: bool, secret: bool) -> None:
         self.connection = connection
         self.to = to
         self.rest = memoryview(data)
@@ -118,13 +118,9 @@ class Stdin:
         start = self.taken_bytes
         self.taken_bytes += len(data)
         write.written += len(data)
-        fact: dict[str, object] = {"start": start, "end": self.taken_bytes}
         secret = write.secret or (self.is_terminal and not termios.tcgetattr(self.fd)[3] & termios.ECHO)
-        if secret:
-            fact["secret"] = True
-        elif len(data) <= RECORDED_BYTES:
-            fact["data"] = base64.b64encode(data).decode()
-        self.journal.append("stdin", **fact)
+        shown = None if secret or len(data) > RECORDED_BYTES else base64.b64encode(data).decode()
+        self.journal.append("stdin", start=start, end=self.taken_bytes, data=shown, secret=secret)
 
     def cancel(self, connection: Connection, of: int) -> bool:
         """Gives up a write that waits; it is answered with what it got to. False when there is none."""

@@ -24,7 +24,7 @@ _LINE_MAX_BYTES: Final = 64 * 1024
 async def start(home: str, *, ready_s: float = READY_S) -> None:
     """Returns once a daemon listens for this home: one that was there, another starter's, or our own.
 
-    Refused with reason `home_held` when another process holds the home but does not listen (it stops, or is just starting).
+    Refused with reason `home_held` when another process has the home but does not listen: it stops, or just starts.
     """
     path = socket_of(home)
     make_home(home)

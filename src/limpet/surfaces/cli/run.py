@@ -1,0 +1,83 @@
+"""`limpet run`: is the command that it runs, as far as anybody can tell from outside."""
+
+import os
+import shlex
+import stat
+import sys
+from typing import Any
+
+from limpet.client.client import AsyncClient
+from limpet.model.errors import Refusal
+from limpet.surfaces.cli.daemon_client import succeeded, with_client
+from limpet.surfaces.cli.ends import exit_code_of
+from limpet.surfaces.cli.say import note, say_json
+
+
+def run(
+    *,
+    command: tuple[str, ...],
+    detach: bool,
+    as_json: bool,
+    pty: bool,
+    session: str | None,
+    timeout: float | None,
+    cwd: str | None,
+    labels: tuple[str, ...],
+) -> int:
+    """Starts it and stays with it, unless it is to be left alone."""
+    asked: dict[str, Any] = {
+        "action": "spawn",
+        "background": True,
+        "command": command[0] if len(command) == 1 else shlex.join(command),
+        "key": f"cli-{os.urandom(12).hex()}",  # asked again after a lost connection, it is still one run
+    }
+    try:
+        asked["command"].encode()
+    except UnicodeEncodeError:
+        raise Refusal("invalid_argument", "the command is not UTF-8: put it into a file and run that") from None
+    if pty:
+        asked["pty"] = True
+    if session is not None:
+        asked["session_id"] = session
+    if timeout is not None:
+        asked["timeout_secs"] = timeout
+    if cwd is not None:
+        asked["cwd"] = os.path.abspath(cwd)  # noqa: PTH100
+    if labels:
+        asked["labels"] = list(labels)
+    feeds = not detach and not pty and _stdin_has_more()
+    if feeds:
+        asked["stdin"] = "open"
+
+    async def start(client: AsyncClient) -> int:
+        if detach:
+            answer = succeeded(await client.call_raw("shell", asked, as_caller=True))
+            if as_json:
+                say_json(answer)
+            else:
+                print(answer["run_id"])
+            return 0
+        from limpet.surfaces.cli.attend import Attendance
+
+        attendance = Attendance(client, feeds=feeds, keeps=as_json, pty=pty)
+        ended = await attendance.attend(asked)
+        if as_json:
+            say_json(attendance.report(ended))
+        elif ended.get("error_message"):
+            note(f"{ended['error_message']}")
+        elif ended.get("ended_by") == "lost":
+            note(f"nobody knows how {ended['run_id']} ended: its keeper was lost")
+        return exit_code_of(ended)
+
+    return with_client(start, caller=True)
+
+
+def _stdin_has_more() -> bool:
+    """Whether stdin is something to pass on: no terminal, not /dev/null, not closed."""
+    try:
+        found = os.fstat(0)
+    except OSError:
+        return False
+    if stat.S_ISCHR(found.st_mode):
+        return not os.isatty(0) and found.st_rdev != os.makedev(1, 3)
+    return sys.stdin is not None  # pyright: ignore[reportUnnecessaryComparison]

@@ -1,0 +1,162 @@
+"""Every command of the command line: its words, its options, its example, and where its function is."""
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+Kind = Literal["flag", "text", "number", "texts"]
+RUN: Final = "limpet.surfaces.cli."
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """`--name VALUE`, or a flag; `dest` is the function's parameter."""
+
+    dest: str
+    flags: tuple[str, ...]
+    kind: Kind
+    text: str
+    metavar: str | None = None
+    hidden: bool = False
+
+    @property
+    def default(self) -> Any:
+        """What the function gets when it is not given."""
+        return {"flag": False, "text": None, "number": None, "texts": ()}[self.kind]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The arguments that are no options: `dest` gets one, none, or a tuple of all."""
+
+    dest: str
+    metavar: str
+    text: str
+    least: int = 1
+    most: int | None = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command."""
+
+    name: str
+    summary: str
+    example: tuple[str, ...]
+    function: str
+    options: tuple[Option, ...] = ()
+    words: tuple[Words, ...] = ()
+    ends_options: bool = False
+    """Options stop at the first word: what follows belongs to the command that is run."""
+
+
+_JSON: Final = Option("as_json", ("--json",), "flag", "One JSON object, or one a line, and nothing else on stdout.")
+_RUN: Final = Words("run_id", "RUN", "The id of a run.")
+_RUNS: Final = Words("run_ids", "RUN", "Ids of runs.", most=None)
+
+COMMANDS: Final = (
+    Command(
+        "run",
+        "Run a command: its output as it comes, its exit code, its signals. It goes on if this ends.",
+        ("limpet run make -j4", "limpet run -d 'sleep 60 && echo done'", "cat x | limpet run wc"),
+        RUN + "run:run",
+        (
+            Option("detach", ("-d", "--detach"), "flag", "Print the run's id and leave it running (stdin is empty)."),
+            _JSON,
+            Option("pty", ("--pty",), "flag", "Give it a terminal."),
+            Option("session", ("--session",), "text", "Queue it in this session, first in, first out.", "ID"),
+            Option("timeout", ("--timeout",), "number", "End it after so many seconds; exit code 124.", "SECS"),
+            Option("cwd", ("--cwd",), "text", "Run it there instead of here.", "DIR"),
+            Option("labels", ("--label",), "texts", "A label to find it by; may be given again.", "LABEL"),
+        ),
+        (
+            Words(
+                "command",
+                "COMMAND",
+                "One word is a shell string as it is; several are the words of a command.",
+                most=None,
+            ),
+        ),
+        ends_options=True,
+    ),
+    Command(
+        "ps",
+        "Show live and recent runs.",
+        ("limpet ps", "limpet ps --all --json"),
+        RUN + "views:ps",
+        (Option("every", ("--all", "-a"), "flag", "All runs that are kept, not the latest only."), _JSON),
+    ),
+    Command(
+        "logs",
+        "Show what a run has said. On a terminal escapes are made visible; to a pipe the exact bytes go.",
+        ("limpet logs RUN", "limpet logs -f --stream stderr RUN"),
+        RUN + "logs:logs",
+        (
+            Option("follow", ("-f", "--follow"), "flag", "Go on until the run has ended."),
+            Option("stream", ("--stream",), "text", "One stream only: stdout, stderr or pty.", "STREAM"),
+            Option(
+                "raw", ("--raw",), "flag", "The exact bytes on a terminal too: what a program wrote may take it over."
+            ),
+            _JSON,
+        ),
+        (_RUN,),
+    ),
+    Command(
+        "wait",
+        "Wait for runs to end; exit with the code of the first that failed, in the order given.",
+        ("limpet wait RUN", "limpet wait --timeout 10 RUN RUN"),
+        RUN + "steer:wait",
+        (Option("timeout", ("--timeout",), "number", "Give up after so many seconds; exit code 124.", "SECS"), _JSON),
+        (_RUNS,),
+    ),
+    Command(
+        "kill",
+        "End runs with every process of theirs: the signal first, after a grace SIGKILL.",
+        ("limpet kill RUN", "limpet kill --signal KILL RUN"),
+        RUN + "steer:kill",
+        (Option("signal", ("--signal", "-s"), "text", "The first signal (default TERM).", "NAME"), _JSON),
+        (_RUNS,),
+    ),
+    Command(
+        "call",
+        "Call any operation with a JSON object; prints the answer.",
+        ("limpet call runs.list '{\"limit\": 3}'", 'echo \'{"command": "ls"}\' | limpet call shell -'),
+        RUN + "call:call",
+        (_JSON,),
+        (
+            Words("operation", "OP", "The operation's name."),
+            Words("params", "JSON|-", "Its parameters; - reads them from stdin.", least=0),
+        ),
+    ),
+    Command(
+        "serve",
+        "Be the daemon of a home, in the foreground. Other commands start one when they need it.",
+        ("limpet serve", "limpet serve --home /srv/limpet --ready-json"),
+        RUN + "daemon:serve",
+        (
+            Option("ready_json", ("--ready-json",), "flag", "Say in one line of JSON on stdout when it is ready."),
+            Option("home", ("--home",), "text", "The home to serve instead of LIMPET_HOME.", "DIR"),
+            Option("detach", ("--detach",), "flag", "Leave the process that started it.", hidden=True),
+        ),
+    ),
+    Command(
+        "status",
+        "Say whether a daemon runs, and which.",
+        ("limpet status", "limpet status --json"),
+        RUN + "daemon:status",
+        (_JSON,),
+    ),
+    Command(
+        "stop",
+        "Stop the daemon; runs go on without it.",
+        ("limpet stop", "limpet stop --kill-runs"),
+        RUN + "daemon:stop",
+        (Option("kill_runs", ("--kill-runs",), "flag", "End every run first."), _JSON),
+    ),
+    Command(
+        "restart",
+        "Stop the daemon and start it anew; runs go on meanwhile.",
+        ("limpet restart",),
+        RUN + "daemon:restart",
+        (_JSON,),
+    ),
+)
