@@ -5,7 +5,7 @@ import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -44,8 +44,7 @@ class KeeperLink(asyncio.Protocol):
         return link, answer
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)
         self.is_open = True
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
