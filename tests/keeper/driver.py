@@ -6,12 +6,15 @@ import base64
 import fcntl
 import json
 import os
+import select
+import signal
 import socket
 import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -44,7 +47,6 @@ class Connection:
 
     def __init__(self, directory: Path) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(REPLY_WITHIN_S)
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:  # by descriptor: pytest's paths can be longer than a socket's name may be
             self.socket.connect(f"/proc/self/fd/{handle}/control.sock")
@@ -54,6 +56,9 @@ class Connection:
         self.wakeups: list[Frame] = []
         self.replies: dict[int | None, Frame] = {}
         self.last_id = 0
+
+    def __del__(self) -> None:
+        self.socket.close()
 
     def post(self, do: str, **fields: Any) -> int:
         """Sends a request without waiting for its reply; returns its id."""
@@ -123,32 +128,55 @@ class Keeper:
         assert self.process.stdout is not None
         with self.process.stdout as ready:
             line = ready.readline()
-        assert line, f"the keeper ended before it was ready: {self.process.wait()}"
-        self.pid: int = json.loads(line)["pid"]
+        answer: Frame = json.loads(line) if line else {}
+        if "ready" not in answer:
+            raise AssertionError(f"the keeper ended with {self.process.wait()} before it was ready: {answer}")
+        self.pid: int = answer["pid"]
         self.connection = Connection(directory)
         assert self.connection.call("hello", protocol=1, wake="every")["ok"]
 
     def __enter__(self) -> Keeper:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Ends whatever the test left: the run by its ladder, then the keeper."""
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Ends whatever the test left: the run by its ladder, then the keeper, then what is left below it."""
         try:
             self.call("kill", signal="SIGKILL")
-            self.wait_gone(10)
         except (OSError, EOFError, AssertionError):
-            pass
-        self.connection.close()
-        if self.process.poll() is None:
-            self.process.kill()
+            self.kill_afresh()
+        self.connection.close()  # one that was never started goes with its last connection
+        try:
+            self.wait_gone(10)
+        except subprocess.TimeoutExpired:
+            for pid in [*descendants(self.pid), self.pid]:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            if self.process.poll() is None:
+                self.process.kill()
         self.process.wait()
+
+    def kill_afresh(self) -> None:
+        """The same `kill` over a connection of its own, where the test gave up the first one."""
+        with suppress(OSError, EOFError), closing(Connection(self.directory)) as connection:
+            connection.call("kill", signal="SIGKILL")
 
     def call(self, do: str, **fields: Any) -> Frame:
         return self.connection.call(do, **fields)
 
+    def hello(self) -> Frame:
+        """The greeting once more, hearing every fact as before."""
+        return self.call("hello", protocol=1, wake="every")
+
     def start(self, *argv: str, **fields: Any) -> Frame:
         """Starts argv with sensible defaults; the reply, which may be a refusal."""
-        request: Frame = {"run": "r1", "argv": list(argv), "cwd": "/", "env": {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}}
+        request: Frame = {
+            "run": "r1",
+            "argv": list(argv),
+            "cwd": "/",
+            "env": {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"},
+        }
         return self.call("start", **(request | fields))
 
     def sh(self, script: str, **fields: Any) -> Frame:
@@ -168,9 +196,13 @@ class Keeper:
 
     def wait_fact(self, name: str, within_s: float = REPLY_WITHIN_S) -> Fact:
         """The first fact of that name; waits for it on wakeups, never by sleeping."""
-        return self.wait_until(lambda facts: next((fact for fact in facts if fact["fact"] == name), None), within_s, name)
+        return self.wait_until(
+            lambda facts: next((fact for fact in facts if fact["fact"] == name), None), within_s, name
+        )
 
-    def wait_until(self, seen: Any, within_s: float = REPLY_WITHIN_S, what: str = "that") -> Any:
+    def wait_until(
+        self, seen: Callable[[list[Fact]], Any], within_s: float = REPLY_WITHIN_S, what: str = "that"
+    ) -> Any:
         """The first true answer of `seen(facts)`."""
         deadline = time.monotonic() + within_s
         while True:
@@ -180,7 +212,10 @@ class Keeper:
             try:
                 self.connection.wakeup(max(0.001, deadline - time.monotonic()))
             except (TimeoutError, EOFError, ConnectionError) as error:
-                if answer := seen(self.facts()):
+                answer = seen(self.facts())
+                if answer and isinstance(error, TimeoutError):
+                    raise AssertionError(f"{what} came, and no wakeup told of it") from error
+                if answer:
                     return answer
                 raise AssertionError(f"no {what} within {within_s} s ({error!r}); facts: {self.facts()}") from error
 
@@ -196,3 +231,90 @@ class Keeper:
             except BlockingIOError:
                 return True
             return False
+
+
+def descendants(pid: int) -> list[int]:
+    """Every process below `pid`, as /proc tells it now."""
+    found: list[int] = []
+    try:
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            for child in (thread / "children").read_text().split():
+                found += [int(child), *descendants(int(child))]
+    except FileNotFoundError:
+        pass
+    return found
+
+
+class Foreign(subprocess.Popen[bytes]):
+    """A process that is no child of ours, watched through a pidfd; its exit code is not ours to know (always 0)."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.pidfd = os.pidfd_open(pid)
+        self.returncode = None
+
+    def __del__(self, *_: Any) -> None:
+        os.close(self.pidfd)
+
+    def poll(self) -> int | None:
+        return 0 if select.select([self.pidfd], [], [], 0)[0] else None
+
+    def wait(self, timeout: float | None = None) -> int:
+        if not select.select([self.pidfd], [], [], timeout)[0]:
+            raise subprocess.TimeoutExpired(f"pid {self.pid}", timeout or 0)
+        return 0
+
+    def send_signal(self, sig: int) -> None:
+        signal.pidfd_send_signal(self.pidfd, sig)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+class WarmKeeper(Keeper):
+    """A keeper that a nursery prepared, and a connection to it that hears every fact."""
+
+    def __init__(self, directory: Path, pid: int) -> None:
+        self.directory = directory
+        self.pid = pid
+        self.process = Foreign(pid)
+        self.connection = Connection(directory)
+        assert self.connection.call("hello", protocol=1, wake="every")["ok"]
+
+
+class Nursery:
+    """A nursery, and what it answered."""
+
+    def __init__(self, *, prefix: Sequence[str] = ()) -> None:
+        command = [*prefix, sys.executable, "-m", "limpet_keeper", "nursery"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.stdin, self.stdout = self.process.stdin, self.process.stdout
+
+    def __enter__(self) -> Nursery:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stdin.close()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.stdout.close()
+
+    def prepare(self, directory: Path) -> Frame:
+        """The answer for one directory, `ready` or `failed`."""
+        self.stdin.write(json.dumps({"prepare": str(directory)}).encode() + b"\n")
+        self.stdin.flush()
+        line = self.stdout.readline()
+        assert line, "the nursery ended without an answer"
+        return json.loads(line)
+
+    def keeper(self, directory: Path) -> WarmKeeper:
+        answer = self.prepare(directory)
+        assert answer.get("ready") == str(directory), answer
+        return WarmKeeper(directory, answer["pid"])

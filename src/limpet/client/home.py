@@ -33,8 +33,8 @@ def socket_of(home: str) -> str:
     if size > SOCKET_PATH_MAX_BYTES:
         raise Refusal(
             "invalid_argument",
-            f"the socket's path would be {size} bytes, the system takes {SOCKET_PATH_MAX_BYTES}: "
-            f"set LIMPET_HOME to a shorter path than {home}",
+            f"{path} is too long for a socket ({size} bytes, the system takes {SOCKET_PATH_MAX_BYTES}): "
+            "set LIMPET_HOME to a shorter path",
             reason="socket_path_too_long",
             field="home",
         )

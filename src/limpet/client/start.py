@@ -88,7 +88,8 @@ async def _only_starter(home: str) -> "AsyncGenerator[None]":
 
 async def _spawn(home: str, ready_s: float) -> dict[str, Any]:
     """Runs `limpet serve` apart from us (own session, own parent) and reads the first line that it says."""
-    log = os.open(f"{home}/daemon.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    log = os.open(f"{home}/daemon.log", os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    said_before = os.fstat(log).st_size
     ours, theirs = os.pipe()
     try:
         launcher = subprocess.Popen(  # noqa: ASYNC220  (it blocks for the two ms that a vfork takes)
@@ -100,23 +101,30 @@ async def _spawn(home: str, ready_s: float) -> dict[str, Any]:
             cwd="/",
             start_new_session=True,
         )
+    except BaseException:
+        os.close(ours)
+        os.close(log)
+        raise
     finally:
         os.close(theirs)
-        os.close(log)
     try:
         line = await asyncio.wait_for(_first_line(ours), ready_s)
     except TimeoutError:
         message = f"the daemon was not ready within {ready_s:g} s: see {home}/daemon.log"
         raise Refusal("unavailable", message, reason="not_ready") from None
+    else:
+        complaint = os.pread(log, _LINE_MAX_BYTES, said_before).decode(errors="replace").rstrip().rpartition("\n")[2]
     finally:
         os.close(ours)
+        os.close(log)
         await asyncio.to_thread(launcher.wait)  # it ends as soon as it has forked the daemon
     try:
         said: Any = json.loads(line)
     except ValueError:
         said = None
     if not isinstance(said, dict):
-        raise Refusal("unavailable", f"the daemon did not start: see {home}/daemon.log", reason="not_started")
+        complaint = complaint.removeprefix("limpet: ") or f"the daemon did not start: see {home}/daemon.log"
+        raise Refusal("unavailable", complaint, reason="not_started")
     return said  # pyright: ignore[reportUnknownVariableType]
 
 

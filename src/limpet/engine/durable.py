@@ -19,7 +19,7 @@ class Durable:
         self._thread.start()
 
     async def run(self, sync: Callable[[], None]) -> None:
-        """Returns once `sync` has; its OSError is the caller's."""
+        """Returns once `sync` has; its error is the caller's."""
         future: asyncio.Future[None] = self._loop.create_future()
         with self._turn:
             self._wanted.append((sync, future))
@@ -33,12 +33,12 @@ class Durable:
                 if not self._wanted:
                     return
                 batch, self._wanted = self._wanted, []
-            done: list[tuple[asyncio.Future[None], OSError | None]] = []
+            done: list[tuple[asyncio.Future[None], Exception | None]] = []
             for sync, future in batch:
                 try:
                     sync()
                     done.append((future, None))
-                except OSError as error:
+                except Exception as error:  # noqa: BLE001  (the thread goes on; who asked is told)
                     done.append((future, error))
             self._loop.call_soon_threadsafe(_resolve, done)
 
@@ -49,7 +49,7 @@ class Durable:
         self._thread.join()
 
 
-def _resolve(done: list[tuple[asyncio.Future[None], OSError | None]]) -> None:
+def _resolve(done: list[tuple[asyncio.Future[None], Exception | None]]) -> None:
     for future, error in done:
         if future.cancelled():
             continue

@@ -43,6 +43,7 @@ class Nursery:
         self._process: subprocess.Popen[bytes] | None = None
         self._unread = b""
         self._tasks: set[asyncio.Task[None]] = set()
+        self._has_answered = False
         self._closing = False
 
     def open(self) -> None:
@@ -97,6 +98,7 @@ class Nursery:
         if not data:
             self._on_death(process)
             return
+        self._has_answered = True
         *lines, self._unread = (self._unread + data).split(b"\n")
         for line in lines:
             answer = _decoder.decode(line)
@@ -146,8 +148,12 @@ class Nursery:
         self._process = None
         self._unread = b""
         self._preparing.clear()
-        if self._takers or not self._closing:
+        if self._has_answered:
+            self._has_answered = False
             self._refill()
+        else:  # one that dies at birth is not started over and over: the next who needs a keeper tries again
+            while self._takers:
+                self._fail("ECHILD", "the nursery died before it could answer")
 
     async def close(self) -> None:
         """Lets the idle keepers and the nursery go."""

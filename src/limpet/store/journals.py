@@ -75,12 +75,11 @@ class DaemonJournal:
         self.records += 1
 
     def sync(self) -> None:
-        """Puts the journal and its name on disk; may take a while."""
-        os.fdatasync(self._fd)
-        for directory in (self.path.parent, self.path.parent.parent):
-            fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        """Puts the journal and its name on disk; may take a while, and may outlast the journal's being open."""
+        for path, sync in ((self.path, os.fdatasync), (self.path.parent, os.fsync), (self.path.parent.parent, os.fsync)):
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             try:
-                os.fsync(fd)
+                sync(fd)
             finally:
                 os.close(fd)
 

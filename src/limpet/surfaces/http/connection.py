@@ -146,8 +146,6 @@ class Connection(HttpToolsProtocol):
         return (
             self.url.startswith(_CALL)
             and parser.get_method() == b"POST"
-            and parser.get_http_version() == "1.1"
-            and parser.should_keep_alive()
             and not parser.should_upgrade()
             and b"%" not in self.url
             and b"?" not in self.url
@@ -157,6 +155,8 @@ class Connection(HttpToolsProtocol):
         before = self.cycle
         cycle = Hot(self, self.url[len(_CALL) :].decode("latin-1"))
         self.cycle = cycle
+        assert self.parser is not None
+        cycle.keep_alive = self.parser.should_keep_alive() and self.parser.get_http_version() == "1.1"
         try:
             cycle.caller = judge(self.headers, local=self._local)
             if self.expect_100_continue:

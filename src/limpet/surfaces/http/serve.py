@@ -54,6 +54,10 @@ class Server:
         """Accepts no more, cuts what waits (its callers are told `unavailable`), and closes every connection."""
         if self._server is None:
             return
+        # asyncio's own server, once closed, loses what it has accepted and not begun: open, and served by nobody.
+        asyncio.get_running_loop().remove_reader(self._listener)
+        for _ in range(3):
+            await asyncio.sleep(0)
         self._server.close()
         self._app.calls.stop()
         for connection in tuple(self._state.connections):

@@ -1,0 +1,234 @@
+"""The keeper's control socket: whatever bytes come, in whatever pieces, there are replies and drops and nothing else."""
+
+from __future__ import annotations
+
+import json
+import selectors
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from fuzz import seeds as recorded
+from fuzz.feed import Feed, pieces
+from limpet_keeper import control
+from limpet_keeper.control import FIELDS, Connection, Control, Refused
+from limpet_keeper.settings import Settings
+
+Json = dict[str, Any]
+
+# Small, so that inputs of a fuzzer's size reach the bound.
+control.MAX_FRAME_BYTES = FRAME_BYTES = 2048
+
+START: Json = {
+    "do": "start",
+    "id": 2,
+    "run": "r1",
+    "argv": ["/bin/sh", "-c", "echo hi"],
+    "cwd": "/",
+    "env": {"PATH": "/bin", "ODD": "\udc80"},
+    "pty": {"rows": 24, "cols": 80},
+    "stdin": "null",
+    "timeout_ms": None,
+    "kill_grace_ms": 2000,
+    "rlimits": {"cpu": 1, "core": 0},
+    "cgroups": [{"path": "/sys/fs/cgroup/x", "settings": {"pids.max": "10"}}],
+}
+FRAMES: tuple[Json, ...] = (
+    {"do": "hello", "id": 1, "protocol": 1, "wake": "every"},
+    START,
+    START | {"pty": None, "stdin": {"data": "aGkK"}},
+    {"do": "write", "id": 3, "data": "aGkK", "close": True, "secret": False},
+    {"do": "cancel", "id": 4, "of": 3},
+    {"do": "resize", "id": 5, "rows": 1, "cols": 65535},
+    {"do": "signal", "id": 6, "signal": "SIGINT", "to": "all"},
+    {"do": "kill", "id": 7, "signal": "SIGKILL", "grace_ms": 0, "by": "kill"},
+    {"do": "wake", "on": "state"},
+)
+ODD_VALUES = (None, True, False, -1, 0, 1, 65536, 1 << 63, 1 << 64, 1.5, float("nan"), "", "x", "\ud800", [], {}, [[]], ["a", 1])
+
+
+def seeds() -> list[bytes]:
+    """Every request, single, all in one, and in pieces; and what is no request."""
+    lines = [json.dumps(frame).encode() + b"\n" for frame in FRAMES]
+    odd = [b"[]\n", b"{}\n", b"\n", b"nul\0\n", b'{"do":' * 300 + b"\n", b"[" * 2000 + b"\n", b'{"id":1e999}\n', b"x" * 2100]
+    ahead = b"\0" + bytes(9)
+    real = [journal[:2000] for journal in recorded.journals()[:1]]
+    made = [b"\1" + bytes([frame, 3, field, 1, value]) for frame in range(9) for field in range(6) for value in (0, 9, 17)]
+    return [ahead + data for data in (*lines, b"".join(lines), *odd, *real)] + [b"\0\3\10\0\20\0\30\0\0\0" + b"".join(lines)] + made
+
+
+def check(data: bytes) -> None:
+    feed = Feed(data)
+    if feed.number(2) == 0:
+        choice = Feed(feed.take(9))
+        stream = feed.rest()
+        check_stream(pieces(stream, choice.cuts(len(stream), 4)))
+    else:
+        check_request(bent(feed))
+
+
+def bent(feed: Feed) -> Json:
+    """A request with some of its fields replaced, also deep inside, or taken away."""
+    frame: Json = json.loads(json.dumps(feed.pick(FRAMES)))
+    for _ in range(feed.number(4)):
+        place: Any = frame
+        keys: list[Any] = list(place)
+        key = feed.pick(keys)
+        while feed.number(2) and isinstance(place[key], dict | list) and place[key]:
+            place = place[key]
+            keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+            key = feed.pick(keys)
+        match feed.number(4):
+            case 0 if isinstance(place, dict):
+                del place[key]
+            case 1 if isinstance(place, dict):
+                place[feed.piece(6).decode("utf-8", "surrogateescape")] = feed.pick(ODD_VALUES)
+            case 2:
+                place[key] = feed.piece(20).decode("utf-8", "surrogateescape")
+            case _:
+                place[key] = feed.pick(ODD_VALUES)
+        if not frame:
+            break
+    return frame
+
+
+def check_request(frame: Json) -> None:
+    """Refused in words that name what is wrong, or checked through: then every field is of its type."""
+    try:
+        control.check(frame)
+        if frame["do"] == "start":
+            check_settings(Settings.of(frame))
+    except Refused as refused:
+        assert refused.code == "invalid_argument"
+        assert str(refused)
+        return
+    assert set(frame) <= {"do", "id", *FIELDS[frame["do"]]}, "an unknown field was let through"
+
+
+def check_settings(settings: Settings) -> None:
+    texts: list[Any] = [*settings.argv, *settings.env.values(), settings.cwd, settings.stdin]
+    texts += [each for group in settings.cgroups for each in (group["path"], *group["settings"].values())]
+    assert settings.argv
+    assert all(type(each) is str for each in texts)
+    numbers = [settings.kill_grace_ms, settings.spool_max_bytes, settings.head_bytes, settings.min_free_bytes, settings.sync_ms]
+    numbers += [*settings.rlimits.values(), *(settings.pty or ())]
+    assert all(type(each) is int and each >= 0 for each in numbers)
+    assert settings.timeout_ms is None or (type(settings.timeout_ms) is int and settings.timeout_ms >= 0)
+    assert settings.stdin in ("null", "open", "data")
+    assert (settings.stdin == "data") == (settings.stdin_data is not None)
+    assert settings.pty is None or settings.stdin == "null"
+
+
+def handle(connection: Connection, request: Json) -> Json | None:
+    """Stands in for the keeper: answers each request at once, but for `start` with what its settings are."""
+    if request["do"] == "start":
+        check_settings(Settings.of(request))
+    if request["do"] == "wake" and request["on"] in control.WAKES:
+        connection.wake = request["on"]
+        connection.control.tell("every")
+    return {"did": request["do"]}
+
+
+def check_stream(sent: list[bytes]) -> None:
+    """One reply to each frame, in order, under its id; after what is no object one refusal and the end."""
+    selector = selectors.DefaultSelector()
+    dropped: list[Connection] = []
+    keeper = Control(selector, handle, dropped.append, lambda: 0)
+    theirs, ours = socket.socketpair()
+    try:
+        connection = Connection(theirs, keeper)
+        keeper.connections.append(connection)
+        selector.register(theirs, selectors.EVENT_READ, connection.on_event)
+        ours.setblocking(False)
+        received = b""
+        for piece in sent:
+            with_rest = memoryview(piece)
+            while with_rest and not dropped:
+                with_rest = with_rest[ours.send(with_rest) :]
+                received += turn(selector, ours)
+        received += turn(selector, ours)
+        check_replies(b"".join(sent), received, bool(dropped))
+        assert connection.unread == b"" or not dropped or theirs.fileno() < 0
+    finally:
+        for each in list(keeper.connections):
+            keeper.drop(each)
+        keeper.listener.close()
+        selector.close()
+        theirs.close()
+        ours.close()
+
+
+def turn(selector: selectors.BaseSelector, ours: socket.socket) -> bytes:
+    """Lets the keeper's side do all it has to do, and reads what it sent."""
+    received = b""
+    while True:
+        ready = selector.select(0) if selector.get_map() else []
+        for key, mask in ready:
+            on_event: Callable[[int], None] = key.data
+            on_event(mask)
+        try:
+            while more := ours.recv(1 << 16):
+                received += more
+        except (BlockingIOError, ConnectionResetError):
+            pass
+        if not ready:
+            return received
+
+
+def check_replies(sent: bytes, received: bytes, is_dropped: bool) -> None:
+    assert received == b"" or received.endswith(b"\n"), "half a reply"
+    replies = [reply for reply in map(strictly, received.splitlines()) if "wake" not in reply]
+    *lines, rest = sent.split(b"\n")
+    expected: list[Json | None] = []
+    for line in lines:
+        expected.append(parsed(line))
+        if expected[-1] is None:
+            break
+    for reply, frame in zip(replies, expected, strict=False):
+        check_reply(reply, frame)
+    if max(map(len, (*lines, rest))) <= FRAME_BYTES:
+        assert len(replies) == len(expected), f"{len(replies)} replies to {len(expected)} frames"
+        assert is_dropped == (None in expected), "dropped without a reason, or kept against it"
+    else:  # a frame past the bound is refused once, and is the last, unless it came whole in one read
+        assert is_dropped or len(rest) <= FRAME_BYTES
+        assert len(replies) <= len(expected) + is_dropped
+
+
+def strictly(line: bytes) -> Json:
+    """A reply, which must be JSON as everybody understands it."""
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is no JSON")
+
+    return json.loads(line, parse_constant=refuse)
+
+
+def check_reply(reply: Json, frame: Json | None) -> None:
+    if frame is None or "id" not in frame:
+        assert reply["re"] is None, "an answer to an id that nobody gave"
+    elif type(frame["id"]) is int:
+        assert reply["re"] == frame["id"], "an answer under another id"
+    else:  # a fraction may be taken or refused; what is no number can not be repeated
+        assert reply["re"] is None or (type(frame["id"]) is float and reply["re"] == frame["id"])
+    assert reply["ok"] or (reply["error"] and reply["message"]), "a refusal without words"
+    if frame is None or type(frame.get("id", 0)) is int:
+        assert reply["ok"] == (frame is not None and is_fit(frame)), "the connection and the check disagree"
+
+
+def parsed(line: bytes) -> Json | None:
+    try:
+        frame: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return frame if isinstance(frame, dict) else None
+
+
+def is_fit(frame: Json) -> bool:
+    """What the check says of it, by itself."""
+    try:
+        control.check(frame)
+        if frame["do"] == "start":
+            Settings.of(frame)
+    except Refused:
+        return False
+    return True

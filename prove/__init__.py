@@ -1,0 +1,1 @@
+"""Long proofs: what the tests show in short, over many rounds, with figures."""

@@ -1,0 +1,33 @@
+"""Reads a recorded run's directory with the product's own readers, as the daemon would after a restart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from limpet.dialects.runs.types import describe
+from limpet.engine.live_run import LiveRun
+from limpet.model.run import Run
+from limpet.store.run_directory import RunDirectory
+
+GOLDEN = Path(__file__).resolve().parent / "golden"
+MANIFEST = "SHA256"
+
+
+def recall(directory: Path) -> Run:
+    """The run as its two journals tell it."""
+    live = LiveRun(Run(run_id=directory.name), RunDirectory(directory), lambda _live: None)
+    try:
+        live.recall()
+        return live.run
+    finally:
+        live.detach()
+
+
+def public_state(directory: Path) -> dict[str, Any]:
+    """What `runs.get` would say of it."""
+    run = recall(directory)
+    named: dict[str, Any] = msgspec.to_builtins(describe(run))
+    return named | {"argv": run.argv, "env": run.env, "key": run.key, "timeout_ms": run.timeout_ms}

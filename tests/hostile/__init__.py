@@ -1,0 +1,1 @@
+"""Programs that will not die, and the proof that a keeper ends them all."""

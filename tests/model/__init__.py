@@ -1,0 +1,1 @@
+"""Laws of the values and pure functions, over generated inputs."""
