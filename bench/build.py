@@ -49,8 +49,3 @@ def produced_sha256(size_bytes: int) -> str:
 def file_sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def warm_memory(size_bytes: int) -> None:
-    """First use of memory can cost a virtual machine 10x more than the next one: pay for it before measuring."""
-    subprocess.run([limit_program("touch"), str(size_bytes)], check=True)

@@ -17,6 +17,8 @@ from bench.process_cost import wait_gone
 from tests.keeper.driver import Connection
 
 GONE_WITHIN_S = 20.0
+# With wakeups for states only, all of a long output passes in silence.
+NEWS_WITHIN_S = 300.0
 
 
 class Nursery:
@@ -109,7 +111,7 @@ class Kept:
             if over:
                 raise RuntimeError(f"the keeper went away without `{until}`: {self.facts}")
             try:
-                self.connection.wakeup()
+                self.connection.wakeup(NEWS_WITHIN_S)
             except (EOFError, ConnectionError):
                 over = True  # its last facts may have come without a wakeup of their own
 

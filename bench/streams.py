@@ -6,11 +6,12 @@ import asyncio
 import base64
 import json
 import subprocess
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.build import file_sha256, limit_program, produced_sha256, warm_memory
+from bench.build import file_sha256, limit_program, produced_sha256
 from bench.daemons import Caller, Daemon, answer
 from bench.keepers import Nursery
 from bench.measure import Facts, Row, Series, Setting, interleave
@@ -36,8 +37,14 @@ class Copying:
         self.expected = produced_sha256(self.size_bytes)
 
     def warm(self) -> None:
-        """Just before each side: what is free for longer than 2 s may have gone back to the machine below."""
-        warm_memory(self.size_bytes + self.size_bytes // 4)
+        """Writes and removes a file of that size just before each side.
+
+        A virtual machine gives memory that is long free back to its host: having it again costs a write up to 10x.
+        """
+        piece = bytes(MIB)
+        with tempfile.TemporaryFile(dir=self.setting.scratch) as file:
+            for _ in range(self.size_bytes // MIB + 64):
+                file.write(piece)
 
     def limit(self) -> float:
         """MB/s of the C loop."""

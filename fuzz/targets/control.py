@@ -17,7 +17,7 @@ from limpet_keeper.settings import Settings
 Json = dict[str, Any]
 
 # Small, so that inputs of a fuzzer's size reach the bound.
-control.MAX_FRAME_BYTES = FRAME_BYTES = 2048
+FRAME_BYTES = 2048
 
 START: Json = {
     "do": "start",
@@ -135,6 +135,7 @@ def check_stream(sent: list[bytes]) -> None:
     dropped: list[Connection] = []
     keeper = Control(selector, handle, dropped.append, lambda: 0)
     theirs, ours = socket.socketpair()
+    usual, control.MAX_FRAME_BYTES = control.MAX_FRAME_BYTES, FRAME_BYTES
     try:
         connection = Connection(theirs, keeper)
         keeper.connections.append(connection)
@@ -150,6 +151,7 @@ def check_stream(sent: list[bytes]) -> None:
         check_replies(b"".join(sent), received, bool(dropped))
         assert connection.unread == b"" or not dropped or theirs.fileno() < 0
     finally:
+        control.MAX_FRAME_BYTES = usual
         for each in list(keeper.connections):
             keeper.drop(each)
         keeper.listener.close()

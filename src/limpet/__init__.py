@@ -9,13 +9,14 @@ if TYPE_CHECKING:
     from limpet.client.portal import connect_sync as connect_sync
     from limpet.daemon import open as open  # noqa: A004  (limpet.open reads well and shadows nothing of a caller's)
     from limpet.model.errors import Refusal as LimpetError
+    from limpet.model.version import VERSION as __version__  # noqa: N811
 
-__version__: Final = "0.1.0"
 __all__ = ["AsyncClient", "LimpetError", "SyncClient", "__version__", "connect", "connect_sync", "open"]
 
 _HOMES: Final = {
     "AsyncClient": ("limpet.client.client", "AsyncClient"),
     "LimpetError": ("limpet.model.errors", "Refusal"),
+    "__version__": ("limpet.model.version", "VERSION"),
     "SyncClient": ("limpet.client.portal", "SyncClient"),
     "connect": ("limpet.client.client", "connect"),
     "connect_sync": ("limpet.client.portal", "connect_sync"),

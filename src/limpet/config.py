@@ -3,7 +3,7 @@
 import os
 import tomllib
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -11,14 +11,16 @@ from limpet.model.errors import Refusal
 
 _PREFIX: Final = "LIMPET_"
 
+Size = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+
 
 class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[run]`: what holds for each run unless it asks for something else."""
 
-    kill_grace_ms: int = 2000
-    spool_max_bytes: int = 1 << 30
-    max_output_bytes: int = 16 << 20
-    sync_ms: int = 1000
+    kill_grace_ms: Size = 2000
+    spool_max_bytes: Size = 1 << 30
+    max_output_bytes: Size = 16 << 20
+    sync_ms: Size = 1000
     shell: str = ""
     env: dict[str, str] = {}
 
@@ -26,7 +28,7 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[store]`: the limits of the home as a whole."""
 
-    min_free_bytes: int = 1 << 30
+    min_free_bytes: Size = 1 << 30
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -27,7 +27,8 @@ def recall(directory: Path) -> Run:
 
 
 def public_state(directory: Path) -> dict[str, Any]:
-    """What `runs.get` would say of it."""
+    """What `runs.get` would say of it, but for the words of an error, which may become better ones."""
     run = recall(directory)
     named: dict[str, Any] = msgspec.to_builtins(describe(run))
+    named["error_message"] = named["error_message"] is not None
     return named | {"argv": run.argv, "env": run.env, "key": run.key, "timeout_ms": run.timeout_ms}

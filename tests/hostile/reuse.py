@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.hostile.marked import Marked
-from tests.hostile.trees import Tree
 from tests.hostile.watch import SOON_S
 from tests.keeper.driver import Keeper
 
@@ -48,7 +47,7 @@ def after_the_exit(keeper: Keeper, marked: Marked) -> dict[str, object]:
         signals = [keeper.call("signal", signal="SIGKILL", to=to).get("sent", 0) for to in ("main", "group")]
         assert keeper.call("kill", grace_ms=60)["ok"]
         keeper.wait_fact("survivors_gone", SOON_S)
-        told = {
+        told: dict[str, object] = {
             "taken": stranger.pid == started["pid"],
             "survivors_dead": not marked.alive(),
             "stranger_alive": stranger.poll() is None,

@@ -1,4 +1,4 @@
-"""Nobody outside of the run feels its kill: not look-alikes, not neighbours in the cgroup, not who got a dead one's pid."""
+"""Nobody outside of the run feels its kill: not look-alikes, not neighbours, not who got a dead one's pid."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from tests.hostile.marked import Marked
 from tests.hostile.test_programs import launch, wait_arrived
-from tests.hostile.trees import TREES, Tree
+from tests.hostile.trees import Tree
 from tests.hostile.warm import ParentNursery
 from tests.hostile.watch import assert_over, plant
 from tests.keeper.driver import Keeper
@@ -20,7 +20,7 @@ from tests.keeper.driver import Keeper
 GRACE_MS = 60
 ROOT = Path(__file__).parent.parent.parent
 LOOK_ALIKES = Tree(
-    "tree", ("daemon,keep", "hydra,8", "deaf", "stopped", "session_changer", "nameless,env", "headless", "tidy,0")
+    "tree", ("daemon,keep", "hydra,8", "deaf", "stopped", "session_changer", "nameless,env", "sibling", "tidy,0")
 )
 
 
@@ -42,7 +42,7 @@ def test_look_alikes_outside_of_the_run_live_on(
     """Injector: the same programs as the run's, with daemons and sessions of their own, started beside it."""
     with Marked(hostile) as others, launch(others, LOOK_ALIKES) as process:
         wait_arrived(others, LOOK_ALIKES, process)
-        plant(keeper, marked, TREES["mix"])
+        plant(keeper, marked, LOOK_ALIKES)
         assert unharmed(others, LOOK_ALIKES)
         assert keeper.call("kill", **request_fields)["ok"]
         assert_over(keeper, marked, "kill", parent)
@@ -53,15 +53,20 @@ def test_look_alikes_outside_of_the_run_live_on(
 @pytest.mark.requirement("1.6", "F34")
 def test_another_run_below_the_same_parent_lives_on(place: Path, hostile: Path, parent: Path | None) -> None:
     """Injector: two keepers of one nursery, one parent cgroup, and the same programs in both."""
-    with ParentNursery(parent) as nursery, Marked(hostile) as mine, Marked(hostile) as others:
-        with nursery.keeper(place / "mine") as keeper, nursery.keeper(place / "other") as other:
-            plant(keeper, mine, LOOK_ALIKES)
-            plant(other, others, LOOK_ALIKES)
-            assert keeper.call("kill", grace_ms=GRACE_MS)["ok"]
-            assert_over(keeper, mine, "kill", None)
-            assert unharmed(others, LOOK_ALIKES)
-            assert other.call("kill", grace_ms=GRACE_MS)["ok"]
-            assert_over(other, others, "kill", parent)
+    with (
+        ParentNursery(parent) as nursery,
+        Marked(hostile) as mine,
+        Marked(hostile) as others,
+        nursery.keeper(place / "mine") as keeper,
+        nursery.keeper(place / "other") as other,
+    ):
+        plant(keeper, mine, LOOK_ALIKES)
+        plant(other, others, LOOK_ALIKES)
+        assert keeper.call("kill", grace_ms=GRACE_MS)["ok"]
+        assert_over(keeper, mine, "kill", None)
+        assert unharmed(others, LOOK_ALIKES)
+        assert other.call("kill", grace_ms=GRACE_MS)["ok"]
+        assert_over(other, others, "kill", parent)
 
 
 @pytest.mark.requirement("1.6", "F38")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import subprocess
 import time
 from pathlib import Path
 
@@ -180,6 +181,25 @@ def test_what_a_terminal_does_not_echo_is_recorded_by_its_length(tmp_path: Path)
         assert hidden["end"] == 8
         assert plain["data"] == b64(b"joe\n")
         assert keeper.spool("pty") == b"pass:name:joe\njoe\n"
+
+
+@pytest.mark.requirement("0.10")
+def test_a_terminal_that_echoes_again_right_after_a_secret(tmp_path: Path) -> None:
+    """Injector: strace holds up each look at the terminal for 300 ms; by a look after the write it echoes again."""
+    script = "stty -echo; printf pass:; read p; stty echo; printf name:; exec sleep 1000"
+    look = ["strace", "-e", "trace=ioctl", "-e", "inject=ioctl:delay_enter=300000"]
+    with Keeper(tmp_path / "run") as keeper:
+        assert keeper.sh(script, pty=PTY)["ok"]
+        wait_extent(keeper, "pty", len("pass:"))
+        strace = subprocess.Popen([*look, "-p", str(keeper.pid)], stderr=subprocess.PIPE)
+        with strace:
+            assert strace.stderr is not None
+            assert b"attached" in strace.stderr.readline()
+            assert keeper.write(b"hunter2\n")["ok"]
+            wait_extent(keeper, "pty", len("pass:name:"))
+            strace.terminate()
+            assert b"(DELAYED)" in strace.stderr.read()
+        assert [fact.get("data") for fact in keeper.named("stdin")] == [None]
 
 
 @pytest.mark.requirement("0.10")

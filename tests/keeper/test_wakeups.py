@@ -32,12 +32,13 @@ def test_whom_a_fact_wakes(tmp_path: Path) -> None:
         listeners = {mode: Connection(keeper.directory) for mode in modes}
         for mode, listener in listeners.items():
             assert listener.call("hello", protocol=1, **({"wake": mode} if mode else {}))["ok"]
-        assert keeper.sh("cat; exec sleep 1000", stdin="open")["ok"]
+        assert keeper.sh("cat; exec sleep 1000", stdin="open", sync_ms=50)["ok"]
         seen: dict[Any, int] = {mode: len(woken(listener)) for mode, listener in listeners.items()}
         assert seen == {"every": 1, "state": 1, "never": 0, None: 0}
         assert keeper.write(b"output")["ok"]
         wait_extent(keeper, "stdout", 6)
-        keeper.wait_until(lambda facts: any(fact["fact"] == "synced" for fact in facts))
+        synced = {"stdout": 6, "stderr": 0}
+        keeper.wait_until(lambda facts: facts[-1]["fact"] == "synced" and facts[-1]["streams"] | synced == synced)
         seen = {mode: len(woken(listener)) for mode, listener in listeners.items()}
         assert seen == {"every": 1, "state": 0, "never": 0, None: 0}
         assert listeners["never"].call("wake", on="state")["ok"]
@@ -62,7 +63,7 @@ def test_one_unread_wakeup_at_most(tmp_path: Path) -> None:
     with Keeper(tmp_path / "run") as keeper:
         listener = Connection(keeper.directory)
         assert listener.call("hello", protocol=1, wake="every")["ok"]
-        assert keeper.start("cat", stdin="open")["ok"]
+        assert keeper.start("cat", stdin="open", sync_ms=1_000_000)["ok"]  # no fact but what is asked for
         for count in range(1, 31):
             assert keeper.write(b"x")["ok"]
             wait_extent(keeper, "stdout", count)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
+from hypothesis import Phase as Stage
 from hypothesis import given, settings
 
 from limpet.dialects.runs.types import describe
@@ -20,7 +21,7 @@ TERMINAL = {"completed", "failed", "killed", "timed_out"}
 ENDS = (Ended, NotStarted, Lost)
 
 Journals = tuple[list[AnyFact], list[AnyFact]]
-thorough = settings(max_examples=300, deadline=None, database=None)
+thorough = settings(max_examples=100, deadline=None, database=None, phases=[Stage.generate, Stage.shrink])
 
 
 def steps(facts: list[AnyFact]) -> Iterator[tuple[Run, AnyFact, Run]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import Phase as Stage
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ keepers = st.integers(0, 12).map(lambda count: [Killing(n=n, at=0) for n in rang
 daemons = st.lists(st.integers(-1, 15), max_size=8).map(
     lambda places: [StopAsked(n=n, at=0, after=after, signal="SIGTERM") for n, after in enumerate(places, 1)]
 )
-thorough = settings(max_examples=300, deadline=None, database=None)
+thorough = settings(max_examples=100, deadline=None, database=None, phases=[Stage.generate, Stage.shrink])
 
 
 def places(merged: list[AnyFact], among: list[AnyFact]) -> list[int]:

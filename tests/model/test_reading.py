@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from limpet.engine.reading import Range, last_bytes_offset, last_lines_offset, read_range
@@ -20,7 +20,11 @@ BROKEN = st.sampled_from([b"\x80", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x98", b"\xed
 BYTES = st.lists(WHOLE | BROKEN | st.binary(max_size=4), max_size=20).map(b"".join)
 LINES = st.lists(st.sampled_from([b"\n", b"a", b"bc", b"\r\n"]), max_size=20).map(b"".join)
 thorough = settings(
-    max_examples=300, deadline=None, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=100,
+    deadline=None,
+    database=None,
+    phases=[Phase.generate, Phase.shrink],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 
@@ -155,4 +159,16 @@ def test_the_last_lines_and_bytes(tmp_path: Path, data: st.DataObject, content: 
     starts = [kept, *(end for end in ends if end < len(content))] if kept < len(content) else []
     expected = [len(content), *reversed(starts)]
     assert last_lines_offset(spool.run, spool.directory, "stdout", lines) == expected[min(lines, len(expected) - 1)]
-    assert last_bytes_offset(spool.run, "stdout", count) == max(len(content) - count, kept)
+    for encoding in ("base64", "utf-8"):
+        offset = last_bytes_offset(spool.run, spool.directory, "stdout", count, encoding)
+        assert offset == max(len(content) - count, kept)
+
+
+@pytest.mark.requirement("0.5", "0.11")
+@thorough
+@given(content=st.text().map(str.encode), count=st.integers(0, 30))
+def test_the_last_bytes_of_text_begin_at_a_character(tmp_path: Path, content: bytes, count: int) -> None:
+    spool = Spool(tmp_path, content)
+    offset = last_bytes_offset(spool.run, spool.directory, "stdout", count, "utf-8")
+    assert max(0, len(content) - count) <= offset < max(0, len(content) - count) + 4
+    assert content[offset:].decode() == content[max(0, len(content) - count) :].decode("utf-8", "ignore")

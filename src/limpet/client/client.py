@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Final, Self
 
-from limpet import __version__
 from limpet.client.codec import Codec, encode, fast
 from limpet.client.home import find_home, socket_of
 from limpet.client.wire import LostError, Pool, Reply, UnreachableError
 from limpet.model.errors import TAKEN, Refusal
+from limpet.model.version import VERSION
 
 PATIENCE_S: Final = 30.0
 """How long a call goes on looking for a daemon that has gone, before it gives up."""
@@ -21,7 +21,7 @@ _OTHERS_FIRST_S: Final = 2.0
 """How long a daemon that was there is left to whoever runs it to bring back, before a client starts one itself."""
 _LOST_MAX: Final = 5
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
-_SERVER: Final = f"limpet/{__version__}".encode()
+_SERVER: Final = f"limpet/{VERSION}".encode()
 
 Params = Mapping[str, Any] | bytes | None
 
@@ -158,7 +158,7 @@ class AsyncClient:
         self.daemon_version = server.decode("latin-1").removeprefix("limpet/")
         if server.startswith(b"limpet/") and server != _SERVER:
             warnings.warn(
-                f"the daemon is limpet {self.daemon_version}, this is {__version__}: "
+                f"the daemon is limpet {self.daemon_version}, this is {VERSION}: "
                 "`limpet restart` renews it, runs go on",
                 RuntimeWarning,
                 stacklevel=4,

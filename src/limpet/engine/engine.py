@@ -20,16 +20,18 @@ from limpet.engine.home import Home
 from limpet.engine.live_run import LiveRun
 from limpet.engine.nursery import Nursery
 from limpet.model.errors import Refusal
-from limpet.model.facts import StopAsked, Submitted
+from limpet.model.facts import InputAsked, InputTaken, StopAsked, Submitted
 from limpet.model.ids import check_id, make_id
 from limpet.model.run import Phase, Run
 from limpet.model.secrets import redact
 from limpet.model.status import status_of
-from limpet.store.run_directory import START_REQUEST, RunDirectory
+from limpet.store.run_directory import SCRIPT, START_REQUEST, RunDirectory
 from limpet.store.runs import RunFilter, RunStore
 from limpet.store.sqlite import SqliteRunStore
 
 _encoder: Final = msgspec.json.Encoder()
+# How long a repeated write waits for the first one to be taken.
+INPUT_OUTCOME_WITHIN_S: Final = 30.0
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +40,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     dialect: str
     command: str
     argv: list[str]
+    # A command too long for a word of argv: argv gets the path of a file that holds it.
+    script: str | None = None
     cwd: str
     env: dict[str, str]
     session_id: str | None = None
@@ -51,6 +55,13 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     context: dict[str, str] = {}
     key: str | None = None
     request_digest: str | None = None
+
+
+class Once(msgspec.Struct, frozen=True):
+    """A key under which something is done at most once, and the digest of what."""
+
+    key: str
+    digest: str
 
 
 class Engine:
@@ -185,10 +196,13 @@ class Engine:
 
     async def _record_and_start(self, live: LiveRun, ask: Ask) -> LiveRun:
         """Not to be cut in half: from the first record on the run exists."""
+        if ask.script is not None:
+            ask = msgspec.structs.replace(ask, argv=[*ask.argv, str(live.directory.path / SCRIPT)])
         request = self._start_request(live.run.run_id, ask)
         try:
+            if ask.script is not None:
+                live.directory.write_private(SCRIPT, ask.script.encode())
             live.ask(lambda n, at, after: self._submitted(live.run.run_id, ask, n, at, after))
-            live.directory.write_private(START_REQUEST, _encoder.encode(request))
         except OSError as error:
             self._live.pop(live.run.run_id, None)
             live.detach()
@@ -200,7 +214,10 @@ class Engine:
         if ask.key is not None:
             await on_disk  # at most once holds across a power cut too
         with contextlib.suppress(ConnectionResetError):  # what became of it is found where its end is noticed
-            await link.ask("start", **request)
+            _, started = link.begin("start", **request)
+            with contextlib.suppress(OSError):  # without it the run can only not be started again after a reboot
+                live.directory.write_private(START_REQUEST, _encoder.encode(request))
+            await started
         await on_disk
         live.catch_up()
         return live
@@ -303,12 +320,33 @@ class Engine:
         reply = await self._tell(live, "signal", signal=signal_name)
         return int(reply["sent"])
 
-    async def write(self, run_id: str, data: bytes, *, close: bool, secret: bool) -> int:
+    async def write(self, run_id: str, data: bytes, *, close: bool, secret: bool, once: Once | None = None) -> int:
         """Returns once the command's side has taken all of it; how many bytes that was."""
+        if once is not None and (written := await self._written_before(self.find(run_id), once)) is not None:
+            return written
         live = self._running(run_id)
+        if once is not None:
+            live.ask(lambda n, at, after: InputAsked(n=n, at=at, after=after, key=once.key, digest=once.digest))
         encoded = base64.b64encode(data).decode()
         reply = await self._tell(live, "write", None, data=encoded, close=close, secret=secret)
-        return int(reply["written"])
+        written = int(reply["written"])
+        if once is not None:
+            live.ask(lambda n, at, after: InputTaken(n=n, at=at, after=after, key=once.key, written=written))
+        return written
+
+    async def _written_before(self, live: LiveRun, once: Once) -> int | None:
+        """What an earlier write under this key came to; None when there was none."""
+        if once.key not in live.run.inputs:
+            return None
+        if live.run.inputs[once.key][0] != once.digest:
+            message = f"the key {once.key} was used for other input to this run: take a new key"
+            raise Refusal("conflict", message, reason="key_reused")
+        await live.wait_until(lambda run: run.inputs[once.key][1] is not None, INPUT_OUTCOME_WITHIN_S)
+        written = live.run.inputs[once.key][1]
+        if written is None:
+            message = f"input under the key {once.key} was begun, and how much of it was taken is not known"
+            raise Refusal("conflict", message, reason="outcome_unknown")
+        return written
 
     def _running(self, run_id: str) -> LiveRun:
         live = self.find(run_id)

@@ -79,11 +79,16 @@ class KeeperLink(asyncio.Protocol):
         self._transport.write(_encoder.encode({"do": do, "id": self._last_id, **fields}) + b"\n")
         return self._last_id
 
-    async def ask(self, do: str, *, within_s: float | None = REPLY_WITHIN_S, **fields: Any) -> Reply:
-        """The reply to one request, `ok` or not. A keeper that does not answer in time is `unavailable`."""
+    def begin(self, do: str, **fields: Any) -> tuple[int, asyncio.Future[Reply]]:
+        """Sends a request at once; its number, and its reply to come."""
         number = self.post(do, **fields)
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
+        return number, future
+
+    async def ask(self, do: str, *, within_s: float | None = REPLY_WITHIN_S, **fields: Any) -> Reply:
+        """The reply to one request, `ok` or not. A keeper that does not answer in time is `unavailable`."""
+        number, future = self.begin(do, **fields)
         try:
             async with asyncio.timeout(within_s):
                 return await future

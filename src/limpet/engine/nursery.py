@@ -18,6 +18,7 @@ from limpet.engine.link import KeeperLink
 from limpet.model.errors import Refusal
 
 IDLE_KEEPERS: Final = 4
+REFILL_AFTER_S: Final = 0.02
 
 _decoder: Final = msgspec.json.Decoder(dict[str, Any])
 _encoder: Final = msgspec.json.Encoder()
@@ -57,7 +58,7 @@ class Nursery:
         while self._idle:
             keeper = self._idle.popleft()
             if keeper.link.is_open:
-                self._refill()
+                self._refill_soon()
                 return keeper
         taker: asyncio.Future[IdleKeeper] = asyncio.get_running_loop().create_future()
         self._takers.append(taker)
@@ -68,6 +69,13 @@ class Nursery:
             if taker.done() and not taker.cancelled() and taker.exception() is None:
                 self._idle.append(taker.result())
             raise
+
+    def _refill_soon(self) -> None:
+        """Not while the run that took one is just starting, as long as there are others."""
+        if self._idle:
+            asyncio.get_running_loop().call_later(REFILL_AFTER_S, self._refill)
+        else:
+            self._refill()
 
     def _refill(self) -> None:
         wanted = IDLE_KEEPERS + len(self._takers) - len(self._idle) - len(self._preparing)

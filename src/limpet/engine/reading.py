@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from limpet.model.errors import Refusal
+from limpet.model.plain import begun_sequence_bytes, to_plain
 from limpet.model.run import Run, Stream
 from limpet.store.run_directory import RunDirectory
 
@@ -46,21 +47,23 @@ def check_offset(run: Run, name: str, offset: int) -> None:
         raise Refusal("gone", message, reason="cursor_expired", base=stream.hole[1])
 
 
-def read_range(run: Run, directory: RunDirectory, name: str, offset: int, max_bytes: int, encoding: str) -> Range:
-    """Up to `max_bytes` from `offset`; text ends on a whole character as long as more can come."""
+def read_range(
+    run: Run, directory: RunDirectory, name: str, offset: int, max_bytes: int, encoding: str, *, view: str = "raw"
+) -> Range:
+    """Up to `max_bytes` from `offset`. Text ends on a whole character, and holds one if one is there."""
     check_offset(run, name, offset)
     stream = stream_of(run, name)
-    end = min(stream.bytes, offset + min(max_bytes, MAX_READ_BYTES))
-    if stream.hole is not None and offset < stream.hole[0]:
-        end = min(end, stream.hole[0])
-    data = directory.read_spool(name, offset, end - offset) if end > offset else b""
-    if len(data) < end - offset:
-        message = f"the spool {name} is shorter than its journal says: it was changed from outside"
-        raise Refusal("internal", message, reason="spool_tampered")
-    at_end = end == stream.bytes and not stream.open
+    kept_end = stream.hole[0] if stream.hole is not None and offset < stream.hole[0] else stream.bytes
+    end = min(kept_end, offset + min(max_bytes, MAX_READ_BYTES))
+    data = _read_exactly(directory, name, offset, end)
     if encoding == "utf-8":
-        data = data if at_end else _whole_characters(data, max_bytes)
+        is_last = end == kept_end and not (stream.open and kept_end == stream.bytes)
+        if not is_last:
+            data = _whole(data, view) or _first_character(
+                _read_exactly(directory, name, offset, min(kept_end, end + 3))
+            )
         text = data.decode("utf-8", errors="replace")
+        text = to_plain(text) if view == "plain" else text
     else:
         text = base64.b64encode(data).decode()
     following = offset + len(data)
@@ -75,12 +78,34 @@ def read_range(run: Run, directory: RunDirectory, name: str, offset: int, max_by
     )
 
 
-def _whole_characters(data: bytes, max_bytes: int) -> bytes:
-    """Leaves off a character that has only begun; but a page always holds something."""
+def _read_exactly(directory: RunDirectory, name: str, start: int, end: int) -> bytes:
+    data = directory.read_spool(name, start, end - start) if end > start else b""
+    if len(data) < end - start:
+        message = f"the spool {name} is shorter than its journal says: it was changed from outside"
+        raise Refusal("internal", message, reason="spool_tampered")
+    return data
+
+
+def whole_characters(data: bytes) -> bytes:
+    """Leaves off a character at the end that has only begun."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     decoder.decode(data)
-    begun = len(decoder.getstate()[0])
-    return data[: len(data) - begun] if begun < min(len(data), max_bytes) else data
+    return data[: len(data) - len(decoder.getstate()[0])]
+
+
+def _whole(data: bytes, view: str) -> bytes:
+    data = whole_characters(data)
+    begun = begun_sequence_bytes(data) if view == "plain" else 0
+    return data[:-begun] if 0 < begun < len(data) else data
+
+
+def _first_character(data: bytes) -> bytes:
+    """The first character, if it is whole: it may be longer than the page was to be."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    for end in range(1, len(data) + 1):
+        if decoder.decode(data[end - 1 : end]):
+            return data[:end] if not decoder.getstate()[0] else data[: end - 1]
+    return b""
 
 
 def last_lines_offset(run: Run, directory: RunDirectory, name: str, lines: int) -> int:
@@ -102,7 +127,13 @@ def last_lines_offset(run: Run, directory: RunDirectory, name: str, lines: int) 
     return stream.kept_from
 
 
-def last_bytes_offset(run: Run, name: str, count: int) -> int:
-    """Where the last `count` bytes begin, as far back as bytes are kept without a gap."""
+def last_bytes_offset(run: Run, directory: RunDirectory, name: str, count: int, encoding: str) -> int:
+    """Where the last `count` bytes begin, as far back as bytes are kept without a gap; for text at a character."""
     stream = stream_of(run, name)
-    return max(stream.bytes - count, stream.kept_from, 0)
+    offset = max(stream.bytes - count, stream.kept_from, 0)
+    if encoding == "utf-8" and offset > stream.kept_from:
+        for byte in directory.read_spool(name, offset, 3):
+            if byte & 0xC0 != 0x80:
+                break
+            offset += 1
+    return offset

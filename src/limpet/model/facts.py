@@ -185,6 +185,20 @@ class StopAsked(Asked, frozen=True, kw_only=True, tag="stop_asked"):
     signal: str
 
 
+class InputAsked(Asked, frozen=True, kw_only=True, tag="input_asked"):
+    """Input with a key is about to be written: it is never written again under that key."""
+
+    key: str
+    digest: str
+
+
+class InputTaken(Asked, frozen=True, kw_only=True, tag="input_taken"):
+    """The input with that key was taken, so many bytes of it."""
+
+    key: str
+    written: int
+
+
 class Lost(Asked, frozen=True, kw_only=True, tag="lost"):
     """The keeper is dead and said no end: what it had not written down is added, what is left is named."""
 
@@ -216,7 +230,7 @@ KeeperFact = (
     | SurvivorsGone
     | Sealed
 )
-DaemonFact = Submitted | StopAsked | Lost
+DaemonFact = Submitted | StopAsked | InputAsked | InputTaken | Lost
 AnyFact = KeeperFact | DaemonFact
 
 

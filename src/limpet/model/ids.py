@@ -21,6 +21,16 @@ def check_id(field: str, value: str) -> str:
     return value
 
 
+_made: Final = re.compile(rf"[{_DIGITS}]{{13}}\Z")
+
+
+def check_made_id(field: str, value: str) -> str:
+    """An id that limpet made; a refusal for one that it cannot have made."""
+    if _made.match(value) is None:
+        raise Refusal("invalid_argument", f"`{field}` is none that was given out: pass it on as it came", field=field)
+    return value
+
+
 def make_id(at_ms: int, serial: int) -> str:
     """An id that sorts by `at_ms`, then by `serial` (20 bits of it)."""
     return _in_digits(at_ms, 9) + _in_digits(serial & 0xFFFFF, 4)

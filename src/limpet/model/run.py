@@ -10,6 +10,8 @@ from limpet.model.facts import (
     Ended,
     Exited,
     Hole,
+    InputAsked,
+    InputTaken,
     Lost,
     NotStarted,
     Resized,
@@ -98,6 +100,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     started_at: int | None = None
     finished_at: int | None = None
     sealed: bool = False
+    # Input that was written under a key: the digest of what, and how much of it was taken once that is known.
+    inputs: dict[str, tuple[str, int | None]] = {}
 
     @property
     def is_over(self) -> bool:
@@ -122,6 +126,11 @@ def fold(run: Run, fact: AnyFact) -> Run:
             return change(run, **asked, created_at=fact.at)
         case StopAsked():
             return run if run.is_over else change(run, stopping=True)
+        case InputAsked():
+            return change(run, inputs=run.inputs | {fact.key: (fact.digest, None)})
+        case InputTaken():
+            digest, _ = run.inputs.get(fact.key, ("", None))
+            return change(run, inputs=run.inputs | {fact.key: (digest, fact.written)})
         case Starting():
             streams = {name: Stream() for name in fact.streams}
             return change(run, phase=Phase.STARTING, streams=streams)
@@ -135,7 +144,7 @@ def fold(run: Run, fact: AnyFact) -> Run:
                 ended_by="self",
                 error_part=fact.part,
                 error_errno=fact.errno,
-                error_message=f"could not start ({fact.part}): {fact.message}",
+                error_message=_why_not_started(run, fact),
                 finished_at=fact.at,
                 streams=closed,
             )
@@ -187,6 +196,11 @@ def fold(run: Run, fact: AnyFact) -> Run:
             return _fold_lost(run, fact)
         case _:
             return run
+
+
+def _why_not_started(run: Run, fact: NotStarted) -> str:
+    about = {"cwd": f" {run.cwd}", "program": f" {run.argv[0] if run.argv else ''}"}.get(fact.part, "")
+    return f"could not start: {fact.part}{about}: {fact.message} ({fact.errno})"
 
 
 def _with_stream(run: Run, name: str, **changes: object) -> Run:

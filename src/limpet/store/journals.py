@@ -76,10 +76,10 @@ class DaemonJournal:
 
     def sync(self) -> None:
         """Puts the journal and its name on disk; may take a while, and may outlast the journal's being open."""
-        for path, sync in ((self.path, os.fdatasync), (self.path.parent, os.fsync), (self.path.parent.parent, os.fsync)):
+        for path in (self.path, self.path.parent, self.path.parent.parent):
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             try:
-                sync(fd)
+                os.fsync(fd)
             finally:
                 os.close(fd)
 

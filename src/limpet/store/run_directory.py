@@ -8,6 +8,7 @@ from typing import Final
 KEEPER_JOURNAL: Final = "keeper.journal"
 DAEMON_JOURNAL: Final = "daemon.journal"
 START_REQUEST: Final = "start.json"
+SCRIPT: Final = "command"
 CONTROL_SOCKET: Final = "control.sock"
 
 

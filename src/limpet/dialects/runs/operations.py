@@ -3,26 +3,30 @@
 import asyncio
 import base64
 import binascii
+import functools
+import hashlib
+import time
 from typing import Final
 
 import msgspec
 
 from limpet.dialects.runs import types
 from limpet.engine import reading
-from limpet.engine.engine import Engine
+from limpet.engine.engine import Engine, Once
 from limpet.engine.live_run import LiveRun
 from limpet.model.errors import Refusal
-from limpet.model.ids import check_id
+from limpet.model.ids import check_id, check_made_id
 from limpet.model.operation import Caller, Operation
 from limpet.model.run import Run
+from limpet.model.signals import check_signal
 from limpet.store.runs import RunFilter
 
 
 async def list_runs(engine: Engine, request: types.ListRequest, _caller: Caller) -> types.ListResponse:
-    for field in ("session_id", "cursor"):
-        value = getattr(request, field)
-        if value is not None:
-            check_id(field, value)
+    if request.session_id is not None:
+        check_id("session_id", request.session_id)
+    if request.cursor is not None:
+        check_made_id("cursor", request.cursor)
     found = await engine.list(
         RunFilter(
             session_id=request.session_id,
@@ -53,7 +57,7 @@ async def read(engine: Engine, request: types.ReadRequest, _caller: Caller) -> t
         raise Refusal("invalid_argument", f"`{ways[1]}` cannot go with `{ways[0]}`: give one of them", field=ways[1])
     stream = request.stream or ("pty" if live.run.rows is not None else "stdout")
     if request.last_bytes is not None:
-        offset = reading.last_bytes_offset(live.run, stream, request.last_bytes)
+        offset = reading.last_bytes_offset(live.run, live.directory, stream, request.last_bytes, request.encoding)
     elif request.last_lines is not None:
         offset = await asyncio.to_thread(
             reading.last_lines_offset, live.run, live.directory, stream, request.last_lines
@@ -61,13 +65,27 @@ async def read(engine: Engine, request: types.ReadRequest, _caller: Caller) -> t
     else:
         offset = request.offset or 0
     reading.check_offset(live.run, stream, offset)
-    if request.wait_ms:
-        await live.wait_until(lambda run: _has_more(run, stream, offset), request.wait_ms / 1000, output=True)
-    page = reading.read_range(live.run, live.directory, stream, offset, request.max_bytes, request.encoding)
+    page = await _page(live, request, stream, offset)
     return types.ReadResponse(run_id=live.run.run_id, stream=stream, **msgspec.structs.asdict(page))
 
 
-def _has_more(run: Run, name: str, offset: int) -> bool:
+async def _page(live: LiveRun, request: types.ReadRequest, stream: str, offset: int) -> reading.Range:
+    """The page, once there is something to show; half a character is nothing yet."""
+    deadline = time.monotonic() + request.wait_ms / 1000
+    seen = offset
+    while True:
+        if request.wait_ms:
+            left_s = deadline - time.monotonic()
+            await live.wait_until(functools.partial(_has_more, name=stream, offset=seen), left_s, output=True)
+        page = reading.read_range(
+            live.run, live.directory, stream, offset, request.max_bytes, request.encoding, view=request.view
+        )
+        if page.next_offset > offset or page.eof or time.monotonic() >= deadline:
+            return page
+        seen = page.total_bytes
+
+
+def _has_more(run: Run, *, name: str, offset: int) -> bool:
     stream = reading.stream_of(run, name)
     return stream.bytes > offset or not stream.open
 
@@ -77,14 +95,18 @@ async def wait(engine: Engine, request: types.WaitRequest, _caller: Caller) -> t
         if not condition.exit:
             raise Refusal("invalid_argument", "`for`: `exit` can only be true", field="for.exit")
     watched = [engine.find(run_id) for run_id in dict.fromkeys(request.run_ids)]
+    for run_id, places in request.from_.items():
+        for name, offset in places.items():
+            reading.check_offset(engine.find(run_id).run, name, offset)
     ended = next((live for live in watched if live.run.is_over), None)
     if ended is None and request.timeout_ms:
         ended = await _first_to_end(watched, request.timeout_ms / 1000)
     shown = [types.describe(live.run) for live in watched]
+    places_now = types.places_of([live.run for live in watched])
     if ended is None:
-        return types.WaitTimeout(runs=shown)
+        return types.WaitTimeout(runs=shown, from_=places_now)
     run = types.describe(ended.run)
-    return types.WaitResponse(run_id=run.run_id, met=request.for_[0], run=run, runs=shown)
+    return types.WaitResponse(run_id=run.run_id, met=request.for_[0], run=run, runs=shown, from_=places_now)
 
 
 async def _first_to_end(watched: list[LiveRun], within_s: float) -> LiveRun | None:
@@ -102,13 +124,14 @@ async def _first_to_end(watched: list[LiveRun], within_s: float) -> LiveRun | No
 
 
 async def kill(engine: Engine, request: types.KillRequest, _caller: Caller) -> types.KillResponse:
-    live = await engine.kill(request.run_id, request.signal)
+    live = await engine.kill(request.run_id, check_signal("signal", request.signal))
     shown = types.describe(live.run)
     return types.KillResponse(run_id=shown.run_id, status=shown.status, stopping=shown.stopping)
 
 
 async def send_signal(engine: Engine, request: types.SignalRequest, _caller: Caller) -> types.SignalResponse:
-    return types.SignalResponse(run_id=request.run_id, sent=await engine.signal(request.run_id, request.signal))
+    signal_name = check_signal("signal", request.signal)
+    return types.SignalResponse(run_id=request.run_id, sent=await engine.signal(request.run_id, signal_name))
 
 
 async def write(engine: Engine, request: types.WriteRequest, _caller: Caller) -> types.WriteResponse:
@@ -122,7 +145,9 @@ async def write(engine: Engine, request: types.WriteRequest, _caller: Caller) ->
             data = base64.b64decode(request.data_base64, validate=True)
         except (binascii.Error, ValueError):
             raise Refusal("invalid_argument", "`data_base64` must be base64", field="data_base64") from None
-    written = await engine.write(request.run_id, data, close=request.close, secret=request.secret)
+    digest = hashlib.sha256(b"%d %b" % (request.close, data)).hexdigest()
+    once = None if request.key is None else Once(check_id("key", request.key), digest)
+    written = await engine.write(request.run_id, data, close=request.close, secret=request.secret, once=once)
     return types.WriteResponse(run_id=request.run_id, written=written)
 
 

@@ -19,7 +19,6 @@ class StreamInfo(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
     base: int
     open: bool
-    durable_offset: int
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,8 +56,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
 def describe(run: Run) -> RunInfo:
     """The public view of a run: a total map."""
     streams = {
-        name: StreamInfo(bytes=each.bytes, base=each.kept_from, open=each.open, durable_offset=each.durable)
-        for name, each in run.streams.items()
+        name: StreamInfo(bytes=each.bytes, base=each.kept_from, open=each.open) for name, each in run.streams.items()
     }
     return RunInfo(
         run_id=run.run_id,
@@ -87,7 +85,7 @@ def describe(run: Run) -> RunInfo:
         started_at=run.started_at,
         finished_at=run.finished_at,
         streams=streams,
-        durable_offset={name: stream.durable_offset for name, stream in streams.items()},
+        durable_offset={name: each.durable for name, each in run.streams.items()},
     )
 
 
@@ -136,6 +134,7 @@ class ReadRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     last_lines: Size | None = None
     max_bytes: Annotated[int, msgspec.Meta(ge=1, le=8 << 20)] = 65536
     encoding: Literal["utf-8", "base64"] = "utf-8"
+    view: Literal["raw", "plain"] = "raw"
     wait_ms: WaitMs = 0
 
 
@@ -163,29 +162,42 @@ def _at_the_end() -> "list[ExitCondition]":
     return [ExitCondition(exit=True)]
 
 
-class WaitRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"for_": "for"}):
-    """Waits until one of the conditions holds for one of the runs."""
+Places = dict[str, dict[str, Size]]
+"""For each run, how far each of its streams had come."""
+
+
+def places_of(runs: "list[Run]") -> Places:
+    return {run.run_id: {name: stream.bytes for name, stream in run.streams.items()} for run in runs}
+
+
+class WaitRequest(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"for_": "for", "from_": "from"}
+):
+    """Waits until one of the conditions holds for one of the runs; `from` is where an earlier wait left off."""
 
     run_ids: Annotated[list[str], msgspec.Meta(min_length=1, max_length=1000)]
     for_: Annotated[list[ExitCondition], msgspec.Meta(min_length=1, max_length=16)] = msgspec.field(
         default_factory=_at_the_end
     )
+    from_: Places = {}
     timeout_ms: WaitMs = 30_000
 
 
-class WaitResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """Which run it was, and which condition held."""
+class WaitResponse(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
+    """Which run it was, which condition held, and where to go on."""
 
     run_id: str
     met: ExitCondition
     run: RunInfo
     runs: list[RunInfo]
+    from_: Places
 
 
-class WaitTimeout(Timeout, frozen=True, kw_only=True):
-    """None held in time; how the runs stand."""
+class WaitTimeout(Timeout, frozen=True, kw_only=True, rename={"from_": "from"}):
+    """None held in time; how the runs stand, and where to go on."""
 
     runs: list[RunInfo]
+    from_: Places
 
 
 class KillRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -225,6 +237,7 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     data_base64: str | None = None
     close: bool = False
     secret: bool = False
+    key: str | None = None
 
 
 class WriteResponse(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,14 +10,17 @@ import msgspec
 from limpet.engine.engine import Ask, Engine
 from limpet.engine.environment import environment_for
 from limpet.engine.live_run import LiveRun
+from limpet.engine.reading import whole_characters
 from limpet.model.errors import Refusal
 from limpet.model.ids import check_id
 from limpet.model.operation import Caller, Operation
+from limpet.model.plain import to_plain
 from limpet.model.run import Run
 from limpet.model.status import status_of
 
 _canonical: Final = msgspec.json.Encoder(order="deterministic")
 DEFAULT_ROWS, DEFAULT_COLS = 24, 80
+_WORD_MAX_BYTES: Final = 100_000
 
 Side = Annotated[int, msgspec.Meta(ge=1, le=65535)]
 
@@ -44,6 +47,7 @@ class ShellRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     session_id: str | None = None
     # Text given at the start, or "open" with `stdin_open`.
     stdin: str | None = None
+    view: Literal["raw", "plain"] = "raw"
     cwd: str | None = None
     env: dict[str, str] = {}
     labels: list[str] = []
@@ -71,11 +75,12 @@ class ShellResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 async def shell(engine: Engine, request: ShellRequest, caller: Caller) -> ShellResponse:
     live = await engine.submit(_ask(engine, request, caller))
     if request.action == "spawn":
-        if not request.background:
-            await live.wait_until(lambda run: run.is_over, None)
-        return _spawned(live.run)
+        if request.background:
+            return _spawned(live.run)
+        await live.wait_until(lambda run: run.is_over, None)
+        return _ended(live.run)
     await live.wait_until(lambda run: run.is_over, None)
-    return _finished(live)
+    return _finished(live, request.view)
 
 
 def _ask(engine: Engine, request: ShellRequest, caller: Caller) -> Ask:
@@ -83,6 +88,10 @@ def _ask(engine: Engine, request: ShellRequest, caller: Caller) -> Ask:
         raise Refusal("invalid_argument", "`command` is empty: say what to run", field="command")
     if "\0" in request.command:
         raise Refusal("invalid_argument", "`command` holds a NUL, which no command can", field="command")
+    for name, value in request.env.items():
+        if not name or "=" in name or "\0" in name + value:
+            message = f"`env`: {name[:40]!r} cannot be set: names have no '=' and are not empty, and no NUL anywhere"
+            raise Refusal("invalid_argument", message, field="env")
     if request.session_id is not None:
         check_id("session_id", request.session_id)
     if request.pty and request.stdin is not None:
@@ -90,11 +99,14 @@ def _ask(engine: Engine, request: ShellRequest, caller: Caller) -> Ask:
     environment = environment_for(caller, engine.config.run.env, request.env)
     program = engine.config.run.shell or _default_shell()
     cwd = os.path.join(caller.cwd or environment.get("HOME") or "/", request.cwd or "")  # noqa: PTH118
+    # The system takes no longer word than this: a longer command is handed over as a file.
+    is_long = len(request.command.encode()) > _WORD_MAX_BYTES
     context = msgspec.to_builtins(request.context)
     return Ask(
         dialect="shell",
         command=request.command,
-        argv=[program, "-c", request.command],
+        argv=[program, "-c", request.command] if not is_long else [program],
+        script=request.command if is_long else None,
         cwd=os.path.normpath(cwd),
         env=environment,
         session_id=request.session_id,
@@ -124,21 +136,24 @@ def _spawned(run: Run) -> ShellResponse:
     return ShellResponse(run_id=run.run_id, session_id=run.session_id, status=status_of(run), next_seq=0)
 
 
-def _finished(live: LiveRun) -> ShellResponse:
-    run = live.run
+def _ended(run: Run) -> ShellResponse:
     started_at = run.started_at or run.finished_at or 0
-    return ShellResponse(
-        run_id=run.run_id,
-        status=status_of(run),
+    return msgspec.structs.replace(
+        _spawned(run),
         exit_code=run.exit_code,
         signal=run.signal,
-        stdout=_head(live, "pty" if run.rows is not None else "stdout"),
-        stderr=_head(live, "stderr"),
         truncated=run.output_bytes > run.max_output_bytes,
         timed_out=run.ended_by == "timeout",
         duration_ms=max(0, (run.finished_at or started_at) - started_at),
         error_message=run.error_message,
     )
+
+
+def _finished(live: LiveRun, view: str) -> ShellResponse:
+    streams = {"stdout": _head(live, "pty" if live.run.rows is not None else "stdout"), "stderr": _head(live, "stderr")}
+    shown = {name: to_plain(text) if view == "plain" else text for name, text in streams.items()}
+    ended = msgspec.structs.replace(_ended(live.run), session_id=msgspec.UNSET, next_seq=msgspec.UNSET)
+    return msgspec.structs.replace(ended, **shown)
 
 
 def _head(live: LiveRun, name: str) -> str:
@@ -147,7 +162,8 @@ def _head(live: LiveRun, name: str) -> str:
     if stream is None:
         return ""
     end = stream.head_end if stream.ended_at is None else min(stream.head_end, stream.ended_at)
-    return live.directory.read_spool(name, 0, end).decode("utf-8", errors="replace")
+    data = live.directory.read_spool(name, 0, end)
+    return (whole_characters(data) if end < stream.bytes else data).decode("utf-8", errors="replace")
 
 
 ROWS: Final = (

@@ -8,6 +8,7 @@ from base64 import b64encode
 from typing import Any, Final
 
 from limpet.client.client import AsyncClient
+from limpet.model.errors import Refusal
 from limpet.surfaces.cli.daemon_client import succeeded
 from limpet.surfaces.cli.logs import write_all
 from limpet.surfaces.cli.reader import Reader
@@ -118,7 +119,11 @@ class Attendance:
             try:
                 writing = asyncio.run_coroutine_threadsafe(self._client.call_raw("runs.write", asked), self._loop)
                 answer = writing.result()
-            except (Exception, asyncio.CancelledError):  # noqa: BLE001  (the run has ended, or the daemon has)
+            except (RuntimeError, asyncio.CancelledError):  # the run has ended, and this command line with it
                 return
+            except Refusal as refusal:
+                answer = refusal.answer()
+            if not answer.get("ok") and answer.get("error") not in ("conflict", "gone"):
+                note(f"not all of stdin was passed on: {answer.get('message')}")
             if not data or not answer.get("ok"):
                 return

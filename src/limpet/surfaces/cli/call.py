@@ -1,6 +1,7 @@
 """`limpet call`: any operation, JSON in and JSON out."""
 
 import json
+import os
 import sys
 from typing import Any
 
@@ -18,7 +19,7 @@ def call(*, operation: str, params: str | None, as_json: bool) -> int:
         return await client.call_raw(operation, body, as_caller=True)
 
     answer = with_client(ask, caller=True)
-    if sys.stdout.isatty() and not as_json:
+    if os.isatty(1) and not as_json:
         print(json.dumps(answer, indent=2))
     else:
         say_json(answer)

@@ -6,13 +6,14 @@ import select
 import socket
 import struct
 import sys
+from importlib import import_module
 from typing import Any, Final
 
-from limpet import __version__
 from limpet.client.client import AsyncClient
 from limpet.client.home import find_home, socket_of
 from limpet.client.start import is_listening, start
 from limpet.model.errors import Refusal
+from limpet.model.version import VERSION
 from limpet.surfaces.cli.daemon_client import succeeded, with_client
 from limpet.surfaces.cli.say import note, say_json, visible
 from limpet.surfaces.cli.steer import ended
@@ -24,12 +25,9 @@ _ANSWER_S: Final = 10.0
 
 def serve(*, ready_json: bool, home: str | None, detach: bool) -> int:
     """Is the daemon until it is told to stop. One that has detached tells its starter when it cannot."""
-    from pathlib import Path
-
     try:
-        from limpet import daemon
-
-        return daemon.serve(home=Path(find_home(home)), ready_json=ready_json) or 0
+        daemon: Any = import_module("limpet.daemon")  # by name: it stands above the surfaces
+        return int(daemon.serve(home=find_home(home), ready_json=ready_json))
     except Refusal as refusal:
         if detach:
             say_json({"event": "failed", **refusal.answer()})
@@ -77,8 +75,8 @@ def restart(*, as_json: bool) -> int:
         say_json({**told, "running": True})
     else:
         print(f"limpet {told['version']}, pid {told['pid']}")
-    if told["version"] != __version__:
-        note(f"the daemon is limpet {told['version']}, this is {__version__}")
+    if told["version"] != VERSION:
+        note(f"the daemon is limpet {told['version']}, this is {VERSION}")
         return 1
     return 0
 

@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+import traceback
 from importlib import import_module
 
 from limpet.model.errors import Refusal
@@ -12,6 +13,7 @@ from limpet.surfaces.cli.lean import parse as parse_lean
 
 def run(arguments: list[str]) -> int:
     """The exit code of a whole command line."""
+    _fill_standard_descriptors()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -45,7 +47,21 @@ def execute(chosen: Chosen) -> int:
     except OSError as error:
         print(f"limpet: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", file=sys.stderr)
         return failed
+    except Exception as error:  # noqa: BLE001  (a fault of ours, in a line that can be reported)
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{os.path.basename(frame.filename)}:{frame.lineno}"  # noqa: PTH119
+        print(f"limpet failed at {where}: {type(error).__name__}: {error!s:.300}", file=sys.stderr)
+        return failed
     return code
+
+
+def _fill_standard_descriptors() -> None:
+    """So that no socket of ours becomes somebody's closed stdout."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number is this one
 
 
 def _flush() -> None:

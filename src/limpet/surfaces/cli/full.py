@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 import typer
 import typer.main
 
-from limpet import __version__
+from limpet.model.version import VERSION
 from limpet.surfaces.cli.lean import Chosen
 from limpet.surfaces.cli.table import COMMANDS, Command
 
@@ -61,7 +61,7 @@ def _common(
     version: Annotated[bool, typer.Option("--version", "-V", help="Print the version.", is_eager=True)] = False,
 ) -> None:
     if version:
-        print(f"limpet {__version__}")
+        print(f"limpet {VERSION}")
         raise typer.Exit
 
 

@@ -11,9 +11,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from limpet import __version__
 from limpet.model.errors import CODES, Refusal
 from limpet.model.operation import Operation
+from limpet.model.version import VERSION
 from limpet.surfaces.http.calls import Calls, incident
 from limpet.surfaces.http.head import BODY_MAX_BYTES, CALL, TOO_LARGE, judge
 from limpet.surfaces.http.problem import MEDIA_TYPE, problem
@@ -55,7 +55,7 @@ class App:
 
     async def _ready(self, _request: Request) -> Response:
         if self._is_ready():
-            return _json(200, {"ok": True, "version": __version__})
+            return _json(200, {"ok": True, "version": VERSION})
         refusal = Refusal("unavailable", "the daemon is not ready: ask again in a moment", reason="starting")
         return _json(503, refusal.answer())
 
@@ -69,7 +69,7 @@ class App:
             }
             for row in self.calls.rows.values()
         ]
-        return _json(200, {"ok": True, "version": __version__, "operations": rows})
+        return _json(200, {"ok": True, "version": VERSION, "operations": rows})
 
 
 def build(

@@ -7,7 +7,6 @@ import socket
 import struct
 from typing import Any, Final, cast
 
-import httptools
 from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
@@ -68,16 +67,8 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parses; a message that is not whole yet gets a deadline, a head a limit."""
-        self._unset_keepalive_if_required()
-        assert self.parser is not None
         self._chunk_bytes = len(data)
-        try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            if self._should_upgrade():
-                self.handle_websocket_upgrade()
-        except httptools.HttpParserError as error:
-            self.send_400_response(f"this is not HTTP/1.1: {error}")
+        super().data_received(data)
         if self._in_head:
             if self._slow:  # the first piece may hold the end of another message, so it is not counted
                 self._head_bytes += len(data)
@@ -132,9 +123,9 @@ class Connection(HttpToolsProtocol):
             if self.pipeline:
                 self._start_asgi_task(*self.pipeline.pop())
 
-    def send_400_response(self, msg: str) -> None:
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002
         """What is no HTTP gets a problem and no second chance."""
-        self._end(400, Refusal("invalid_argument", msg))
+        self._end(400, Refusal("invalid_argument", "this is no valid HTTP/1.1: see what sent it"))
 
     def give_up(self) -> None:
         """The message took too long."""

@@ -3,8 +3,8 @@
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from limpet import __version__
 from limpet.model.errors import CODES, Refusal
+from limpet.model.version import VERSION
 from limpet.surfaces.http.calls import Calls
 from limpet.surfaces.http.head import BODY_MAX_BYTES, NOBODY, TOO_LARGE
 from limpet.surfaces.http.problem import MEDIA_TYPE, problem
@@ -12,7 +12,7 @@ from limpet.surfaces.http.problem import MEDIA_TYPE, problem
 if TYPE_CHECKING:
     from limpet.surfaces.http.connection import Connection
 
-_TAIL: Final = f"\r\nserver: limpet/{__version__}\r\n".encode()
+_TAIL: Final = f"\r\nserver: limpet/{VERSION}\r\n".encode()
 _OK: Final = b"HTTP/1.1 200 OK\r\ncontent-type: application/json" + _TAIL
 _COPY_MAX_BYTES: Final = 64 * 1024
 

@@ -9,7 +9,7 @@ from typing import Final
 import uvicorn
 from uvicorn.server import ServerState
 
-from limpet import __version__
+from limpet.model.version import VERSION
 from limpet.surfaces.http.app import App
 from limpet.surfaces.http.connection import Connection
 from limpet.surfaces.http.slow import Deadlines
@@ -31,8 +31,9 @@ class Server:
             ws="none",
             interface="asgi3",
             lifespan="off",
-            headers=[("server", f"limpet/{__version__}")],
+            headers=[("server", f"limpet/{VERSION}")],
             log_config=None,
+            log_level="error",  # a line for each piece of garbage would let anybody fill the log
             access_log=False,
             server_header=False,
             date_header=False,

@@ -1,0 +1,168 @@
+"""What once broke a reader or a keeper: inputs that fuzzing found, replayed, and the same at full size."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import selectors
+import socket
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import limpet
+from limpet.dialects import ROWS
+from limpet.model.errors import Refusal
+from limpet.model.facts import AnyFact, Killing, StopAsked
+from limpet.model.operation import decode
+from limpet.store.journals import DaemonJournal, JournalReader
+from limpet_keeper.journal import encode_line
+from limpet_keeper.timers import Timers
+from tests.keeper.driver import Keeper
+
+FOUND = sorted((Path(__file__).parent / "found").glob("*/*"))
+MIB = 1 << 20
+# What any input may take; the machine's own hiccups are ruled out by the best of three.
+MOST_S = 0.1
+
+
+def took_s(call: Any, *arguments: Any) -> float:
+    """Processor time of this thread, the best of three."""
+    took: list[float] = []
+    for _ in range(3):
+        began = time.thread_time()
+        call(*arguments)
+        took.append(time.thread_time() - began)
+    return min(took)
+
+
+@pytest.mark.requirement("F25", "F62")
+@pytest.mark.parametrize("found", FOUND, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_what_fuzzing_found_stays_mended(found: Path) -> None:
+    target: Any = importlib.import_module(f"fuzz.targets.{found.parent.name}")
+    assert took_s(target.check, found.read_bytes()) < MOST_S
+
+
+def refused(body: bytes) -> str:
+    """How `shell` refuses that body."""
+    row = next(row for row in ROWS if row.name == "shell")
+    with pytest.raises(Refusal) as refusal:
+        decode(row, body)
+    return refusal.value.message
+
+
+@pytest.mark.requirement("F62")
+@pytest.mark.parametrize("members", [1000, 4000, 16000])
+def test_a_doubled_member_among_many_is_found_in_time(members: int) -> None:
+    """A body may have 64 MiB, and whoever decodes it holds up everybody else."""
+    env = ",".join([*(f'"{number:x}":""' for number in range(members)), '"z":""', '"z":""'])
+    body = f'{{"command":"c","env":{{{env}}}}}'.encode()
+    assert "`z` is given twice" in refused(body)
+    assert took_s(refused, body) < MOST_S
+
+
+@pytest.mark.requirement("F62")
+def test_a_field_with_a_long_name_is_refused_in_time() -> None:
+    body = b'{"%b":1}' % (b"x" * 4 * MIB)
+    assert "is not known" in refused(body)
+    assert took_s(refused, body) < MOST_S
+
+
+def read_all(path: Path, calls: int = 1) -> list[AnyFact]:
+    """What a reader gives in so many calls, of which one may stop at a record that is no fact."""
+    facts: list[AnyFact] = []
+    with closing(JournalReader(path)) as reader:
+        for _ in range(calls):
+            try:
+                facts += reader.read_new()
+            except msgspec.DecodeError:
+                continue
+    return facts
+
+
+@pytest.mark.requirement("1.11", "F01")
+@pytest.mark.parametrize("size", [1000, MIB - 40, MIB, 3 * MIB])
+def test_a_record_of_any_length_is_read(tmp_path: Path, size: int) -> None:
+    """As long as what a caller may send: a command and its environment go into one record."""
+    journal = DaemonJournal(tmp_path / "daemon.journal")
+    asked = [StopAsked(n=1, at=0, after=0, signal="x" * size), StopAsked(n=2, at=0, after=0, signal="SIGTERM")]
+    for fact in asked:
+        journal.append(fact)
+    journal.close()
+    assert read_all(journal.path) == asked
+
+
+@pytest.mark.requirement("F25")
+@pytest.mark.parametrize("body", [b'{"n":2}', b"[]", b'{"n":2,"fact":"wrote"}', b'{"fact":"killing","n":2,"at":0,"\xff":1}'])
+def test_a_sound_record_that_is_no_fact_takes_none_before_it_along(tmp_path: Path, body: bytes) -> None:
+    first, chain = encode_line(b'{"n":1,"at":0,"fact":"killing"}', 0)
+    second, _ = encode_line(body, chain)
+    path = tmp_path / "keeper.journal"
+    path.write_bytes(first + second)
+    assert Killing(n=1, at=0) in read_all(path, calls=3)
+
+
+async def keeps_a_run_with_a_large_environment(home: Path) -> None:
+    env = {f"V{number}": "x" * 100_000 for number in range(11)}
+    asked: dict[str, Any] = {"command": "read x; echo said", "pty": True, "env": env, "key": "k1"}
+    async with limpet.open(home) as engine:
+        started = await engine.call("shell", action="spawn", **asked)
+        directory = home / "runs" / started["run_id"]
+        assert (directory / "daemon.journal").stat().st_size > MIB
+    async with limpet.open(home) as engine:
+        assert directory.exists(), "the directory of a run that goes on was removed"
+        again = await engine.call("shell", action="spawn", **asked)
+        assert again["run_id"] == started["run_id"]
+        await engine.call("runs.kill", run_id=started["run_id"])
+        ended = await engine.call("runs.wait", run_ids=[started["run_id"]], timeout_ms=30_000)
+        assert ended["run"]["status"] == "killed"
+
+
+@pytest.mark.requirement("1.11", "F01", "0.9")
+def test_a_run_with_a_large_environment_outlives_its_engine() -> None:
+    """The record of its start is longer than what is read of a journal at once."""
+    with tempfile.TemporaryDirectory(prefix="lmp", dir="/tmp") as base:
+        asyncio.run(keeps_a_run_with_a_large_environment(Path(base) / "h"))
+
+
+@pytest.mark.parametrize("after_s", [1.0, 2_147_483.648, 31_536_000.0, (1 << 63) / 1000])
+@pytest.mark.requirement("1.6")
+def test_a_deadline_however_far_away_does_not_end_the_keeper(after_s: float) -> None:
+    """Every number of milliseconds that a frame may carry is one for which the loop can sleep."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs, closing(selectors.DefaultSelector()) as selector:
+        selector.register(ours, selectors.EVENT_READ)
+        theirs.send(b".")
+        timers = Timers()
+        timers.set("deadline", after_s, lambda: None)
+        assert selector.select(timers.next_s())
+
+
+CGROUP_FIELDS = [
+    {"path": "/sys/fs/cgroup/no\0such", "settings": {}},
+    {"path": "/no/such/\udc80\ud800", "settings": {}},
+    {"path": "/tmp", "settings": {"no\0such": "1"}},
+    {"path": "/tmp", "settings": {"no such": "\ud800"}},
+]
+
+
+@pytest.mark.requirement("F41")
+@pytest.mark.parametrize("group", CGROUP_FIELDS, ids=ascii)
+def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path, group: dict[str, Any]) -> None:
+    """Refused as an argument, or a start that failed: the keeper does not die of it."""
+    with Keeper(tmp_path / "run") as keeper:
+        answer = keeper.start("/bin/true", cgroups=[group])
+        assert not answer["ok"]
+        assert answer["error"] == "invalid_argument" or answer["part"] == "cgroup"
+
+
+def test_an_unknown_field_of_stdin_is_refused(tmp_path: Path) -> None:
+    with Keeper(tmp_path / "run") as keeper:
+        answer = keeper.start("/bin/true", stdin={"data": "aGkK", "close": False})
+        assert (answer["ok"], answer.get("error")) == (False, "invalid_argument")
+        assert "close" in answer["message"]
