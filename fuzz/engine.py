@@ -34,7 +34,9 @@ class TooSlow(Exception):  # noqa: N818  (a finding, not an error of the fuzzer)
 def run(name: str, seconds: float, corpus: Path) -> NoReturn:
     """Never returns: the process ends when its time is over."""
     atheris = _atheris()
-    instrument = atheris.instrument_imports(include=["limpet", "limpet_keeper"]) if atheris else contextlib.nullcontext()
+    instrument = (
+        atheris.instrument_imports(include=["limpet", "limpet_keeper"]) if atheris else contextlib.nullcontext()
+    )
     with instrument:
         target: Any = importlib.import_module(f"fuzz.targets.{name}")
     watch = Watch(name, target.check, seconds, corpus, guided=atheris is not None)
@@ -124,7 +126,13 @@ class Watch:
         saved.write_bytes(data)
         times = known["times"] if known else 1
         message = f"{error}"[:300]
-        self.findings[sign] = {"sign": sign, "message": message, "input": str(saved), "bytes": len(data), "times": times}
+        self.findings[sign] = {
+            "sign": sign,
+            "message": message,
+            "input": str(saved),
+            "bytes": len(data),
+            "times": times,
+        }
         if known is None:
             print(f"{self.name}: {sign}: {message}", file=sys.stderr, flush=True)
 
@@ -163,7 +171,9 @@ def plain_random(watch: Watch, seeds: list[bytes], seed: int | None = None) -> N
 
 def bent(source: random.Random, seeds: list[bytes]) -> bytes:
     """An input near a seed."""
-    data = bytearray(source.choice(seeds) if seeds and source.random() < 0.9 else source.randbytes(source.randrange(200)))
+    data = bytearray(
+        source.choice(seeds) if seeds and source.random() < 0.9 else source.randbytes(source.randrange(200))
+    )
     for _ in range(source.randrange(1, 6)):
         place = source.randrange(len(data) + 1)
         match source.randrange(5):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -55,4 +56,4 @@ class Feed:
 def pieces(data: bytes, cuts: Sequence[int]) -> list[bytes]:
     """`data` in pieces, cut at those places."""
     edges = [0, *cuts, len(data)]
-    return [data[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    return [data[start:end] for start, end in pairwise(edges)]

@@ -16,7 +16,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 FILE_WALL_LINES = 500
-KEEPER_WALL_LINES = 1100
+# docs/adr/0013: every line here is one that can fail a run; it grows only against an argument.
+KEEPER_WALL_LINES = 2600
 HOMELESS_NAMES = frozenset({"utils", "util", "helpers", "helper", "manager", "managers", "common"})
 
 

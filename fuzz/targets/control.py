@@ -1,4 +1,4 @@
-"""The keeper's control socket: whatever bytes come, in whatever pieces, there are replies and drops and nothing else."""
+"""The keeper's control socket: any bytes in any pieces give replies and drops, and nothing else."""
 
 from __future__ import annotations
 
@@ -44,17 +44,51 @@ FRAMES: tuple[Json, ...] = (
     {"do": "kill", "id": 7, "signal": "SIGKILL", "grace_ms": 0, "by": "kill"},
     {"do": "wake", "on": "state"},
 )
-ODD_VALUES = (None, True, False, -1, 0, 1, 65536, 1 << 63, 1 << 64, 1.5, float("nan"), "", "x", "\ud800", [], {}, [[]], ["a", 1])
+ODD_VALUES = (
+    None,
+    True,
+    False,
+    -1,
+    0,
+    1,
+    65536,
+    1 << 63,
+    1 << 64,
+    1.5,
+    float("nan"),
+    "",
+    "x",
+    "\ud800",
+    [],
+    {},
+    [[]],
+    ["a", 1],
+)
 
 
 def seeds() -> list[bytes]:
     """Every request, single, all in one, and in pieces; and what is no request."""
     lines = [json.dumps(frame).encode() + b"\n" for frame in FRAMES]
-    odd = [b"[]\n", b"{}\n", b"\n", b"nul\0\n", b'{"do":' * 300 + b"\n", b"[" * 2000 + b"\n", b'{"id":1e999}\n', b"x" * 2100]
+    odd = [
+        b"[]\n",
+        b"{}\n",
+        b"\n",
+        b"nul\0\n",
+        b'{"do":' * 300 + b"\n",
+        b"[" * 2000 + b"\n",
+        b'{"id":1e999}\n',
+        b"x" * 2100,
+    ]
     ahead = b"\0" + bytes(9)
     real = [journal[:2000] for journal in recorded.journals()[:1]]
-    made = [b"\1" + bytes([frame, 3, field, 1, value]) for frame in range(9) for field in range(6) for value in (0, 9, 17)]
-    return [ahead + data for data in (*lines, b"".join(lines), *odd, *real)] + [b"\0\3\10\0\20\0\30\0\0\0" + b"".join(lines)] + made
+    made = [
+        b"\1" + bytes([frame, 3, field, 1, value]) for frame in range(9) for field in range(6) for value in (0, 9, 17)
+    ]
+    return (
+        [ahead + data for data in (*lines, b"".join(lines), *odd, *real)]
+        + [b"\0\3\10\0\20\0\30\0\0\0" + b"".join(lines)]
+        + made
+    )
 
 
 def check(data: bytes) -> None:
@@ -110,7 +144,13 @@ def check_settings(settings: Settings) -> None:
     texts += [each for group in settings.cgroups for each in (group["path"], *group["settings"].values())]
     assert settings.argv
     assert all(type(each) is str for each in texts)
-    numbers = [settings.kill_grace_ms, settings.spool_max_bytes, settings.head_bytes, settings.min_free_bytes, settings.sync_ms]
+    numbers = [
+        settings.kill_grace_ms,
+        settings.spool_max_bytes,
+        settings.head_bytes,
+        settings.min_free_bytes,
+        settings.sync_ms,
+    ]
     numbers += [*settings.rlimits.values(), *(settings.pty or ())]
     assert all(type(each) is int and each >= 0 for each in numbers)
     assert settings.timeout_ms is None or (type(settings.timeout_ms) is int and settings.timeout_ms >= 0)

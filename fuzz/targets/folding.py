@@ -9,7 +9,16 @@ ALPHABET = (b"\r", b"\n", b"\r\n", b"a", b"\r\r\n", b"\n\r", b"\0", b"\xff")
 
 
 def seeds() -> list[bytes]:
-    texts = [b"", b"\r", b"\n", b"\r\n", b"\r\r\n\n\r", b"one\r\ntwo\nthree\r", bytes(range(256)), b"\r\n" * 100 + b"\n" * 100]
+    texts = [
+        b"",
+        b"\r",
+        b"\n",
+        b"\r\n",
+        b"\r\r\n\n\r",
+        b"one\r\ntwo\nthree\r",
+        bytes(range(256)),
+        b"\r\n" * 100 + b"\n" * 100,
+    ]
     return [b"\0\3\1\2\5" + text for text in texts] + [b"\1\3\1\2\5" + bytes(range(8)) * 4]
 
 

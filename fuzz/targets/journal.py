@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 
@@ -18,7 +19,11 @@ MOST_LOST_BY_FLIP = 3
 
 def seeds() -> list[bytes]:
     """Each real journal under each law, with a few choices ahead."""
-    ahead = [b"\0" + bytes(4), *(b"\1" + bytes([kind, 3, 1, *range(40, 46)]) for kind in range(8)), b"\2\2\x40\0\x80" + bytes(5)]
+    ahead = [
+        b"\0" + bytes(4),
+        *(b"\1" + bytes([kind, 3, 1, *range(40, 46)]) for kind in range(8)),
+        b"\2\2\x40\0\x80" + bytes(5),
+    ]
     return [choices + journal for choices in ahead for journal in recorded.journals()]
 
 
@@ -121,7 +126,9 @@ def check_mutated(feed: Feed) -> None:
     seen = list(decode_lines(changed))
     is_whole = changed.endswith(b"\n") and all(line.sound for line in seen) and seen[-1].body == SEAL
     assert not is_whole, f"mutation {kind} is not noticed"
-    same = next((i for i, (a, b) in enumerate(zip(sound, changed, strict=False)) if a != b), min(len(sound), len(changed)))
+    same = next(
+        (i for i, (a, b) in enumerate(zip(sound, changed, strict=False)) if a != b), min(len(sound), len(changed))
+    )
     assert all(line.sound for line in seen if line.end <= same), f"mutation {kind} at {same} reaches back"
     if kind == 0:
         lost = sum(not line.sound for line in seen)

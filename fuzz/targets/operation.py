@@ -14,7 +14,28 @@ from limpet.model.errors import Refusal
 from limpet.model.operation import Operation, decode
 
 Row = Operation[Any, Any]
-ODD: Final = (None, True, False, 0, -1, 1 << 63, 1 << 64, 10**400, 1.0, 1e2, 1.5, "", "1", "true", "x" * 40, "é", [], {}, [[]], {"exit": True})
+ODD: Final = (
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1 << 63,
+    1 << 64,
+    10**400,
+    1.0,
+    1e2,
+    1.5,
+    "",
+    "1",
+    "true",
+    "x" * 40,
+    "é",
+    [],
+    {},
+    [[]],
+    {"exit": True},
+)
 
 # Some 150 KB of JSON: a thousandth part of 100 ms for each of them is plenty.
 MOST_MEMBERS = 16000
@@ -23,11 +44,28 @@ MOST_MEMBERS = 16000
 def seeds() -> list[bytes]:
     """An example of each row's request, with every field; and bodies that are no request of any row."""
     examples = [bytes([0, place]) + body for place in range(len(ROWS)) for body in (b"{}", example(place))]
-    odd = [b"", b"[]", b"null", b'{"run_id":1e999}', b'{"a":{"a":1,"a":2}}', b"{" * 1100, b"[" * 1100, b'{"command":"\\ud800"}']
-    odd += [b'{"command":"\xff"}', b'{"command":"\x01"}', b'\xef\xbb\xbf{}', b'{"env":{"a":"","a":""},"command":":"}']
-    return examples + [bytes([0, place % len(ROWS)]) + body for place, body in enumerate(odd)] + [
-        bytes([1, row, 2, field, value, 1]) for row in range(len(ROWS)) for field in range(4) for value in range(0, 20, 3)
-    ] + [b"\2\0\0\x30" + bytes([name, 2, 0]) for name in range(5)]
+    odd = [
+        b"",
+        b"[]",
+        b"null",
+        b'{"run_id":1e999}',
+        b'{"a":{"a":1,"a":2}}',
+        b"{" * 1100,
+        b"[" * 1100,
+        b'{"command":"\\ud800"}',
+    ]
+    odd += [b'{"command":"\xff"}', b'{"command":"\x01"}', b"\xef\xbb\xbf{}", b'{"env":{"a":"","a":""},"command":":"}']
+    return (
+        examples
+        + [bytes([0, place % len(ROWS)]) + body for place, body in enumerate(odd)]
+        + [
+            bytes([1, row, 2, field, value, 1])
+            for row in range(len(ROWS))
+            for field in range(4)
+            for value in range(0, 20, 3)
+        ]
+        + [b"\2\0\0\x30" + bytes([name, 2, 0]) for name in range(5)]
+    )
 
 
 @cache

@@ -1,8 +1,9 @@
 """The shell that holds on: runs that go on, can be waited on, steered, read again and replayed."""
 
-from typing import TYPE_CHECKING, Any, Final
-
+TYPE_CHECKING = False  # typing's own would cost half as much as the interpreter
 if TYPE_CHECKING:
+    from typing import Any
+
     from limpet.client.client import AsyncClient as AsyncClient
     from limpet.client.client import connect as connect
     from limpet.client.portal import SyncClient as SyncClient
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncClient", "LimpetError", "SyncClient", "__version__", "connect", "connect_sync", "open"]
 
-_HOMES: Final = {
+_HOMES = {
     "AsyncClient": ("limpet.client.client", "AsyncClient"),
     "LimpetError": ("limpet.model.errors", "Refusal"),
     "__version__": ("limpet.model.version", "VERSION"),
@@ -24,7 +25,7 @@ _HOMES: Final = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Imports a name when it is first asked for: importing limpet costs next to nothing."""
     if name not in _HOMES:
         raise AttributeError(f"module 'limpet' has no attribute {name!r}")

@@ -118,9 +118,21 @@ def test_commands_at_once_start_one_daemon(new_home: NewHome) -> None:
     home = new_home()
     with ThreadPoolExecutor(6) as pool:
         ran = list(pool.map(home.limpet, ["run"] * 6, ["echo"] * 6, map(str, range(6))))
+    assert [done.stderr.decode() for done in ran if done.stderr] == []
     assert [(done.returncode, done.stdout) for done in ran] == [(0, f"{n}\n".encode()) for n in range(6)], ran
     runs = Http(home).ok("runs.list", {"limit": 100})["runs"]
     assert len(runs) == 6
+
+
+@pytest.mark.requirement("6.1")
+def test_commands_find_a_daemon_that_is_only_just_starting(new_home: NewHome) -> None:
+    """Someone serves in the foreground at the same moment; whoever is first, no command fails for it."""
+    home = new_home()
+    home.popen("serve")
+    with ThreadPoolExecutor(4) as pool:
+        ran = list(pool.map(home.limpet, ["run"] * 4, ["echo"] * 4, map(str, range(4))))
+    assert [done.stderr.decode() for done in ran if done.stderr] == []
+    assert [(done.returncode, done.stdout) for done in ran] == [(0, f"{n}\n".encode()) for n in range(4)], ran
 
 
 SYNC_CLIENT = """

@@ -8,7 +8,7 @@ import selectors
 import socket
 import tempfile
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from limpet.model.operation import decode
 from limpet.store.journals import DaemonJournal, JournalReader
 from limpet_keeper.journal import encode_line
 from limpet_keeper.timers import Timers
-from tests.keeper.driver import Keeper
+from tests.keeper.driver import Foreign, Keeper
 
 FOUND = sorted((Path(__file__).parent / "found").glob("*/*"))
 MIB = 1 << 20
@@ -98,7 +98,9 @@ def test_a_record_of_any_length_is_read(tmp_path: Path, size: int) -> None:
 
 
 @pytest.mark.requirement("F25")
-@pytest.mark.parametrize("body", [b'{"n":2}', b"[]", b'{"n":2,"fact":"wrote"}', b'{"fact":"killing","n":2,"at":0,"\xff":1}'])
+@pytest.mark.parametrize(
+    "body", [b'{"n":2}', b"[]", b'{"n":2,"fact":"wrote"}', b'{"fact":"killing","n":2,"at":0,"\xff":1}']
+)
 def test_a_sound_record_that_is_no_fact_takes_none_before_it_along(tmp_path: Path, body: bytes) -> None:
     first, chain = encode_line(b'{"n":1,"at":0,"fact":"killing"}', 0)
     second, _ = encode_line(body, chain)
@@ -107,11 +109,13 @@ def test_a_sound_record_that_is_no_fact_takes_none_before_it_along(tmp_path: Pat
     assert Killing(n=1, at=0) in read_all(path, calls=3)
 
 
-async def keeps_a_run_with_a_large_environment(home: Path) -> None:
+async def keeps_a_run_with_a_large_environment(home: Path, stack: ExitStack) -> None:
     env = {f"V{number}": "x" * 100_000 for number in range(11)}
     asked: dict[str, Any] = {"command": "read x; echo said", "pty": True, "env": env, "key": "k1"}
     async with limpet.open(home) as engine:
         started = await engine.call("shell", action="spawn", **asked)
+        described = await engine.call("runs.get", run_id=started["run_id"])
+        stack.callback(end, Foreign(described["pid"]))
         directory = home / "runs" / started["run_id"]
         assert (directory / "daemon.journal").stat().st_size > MIB
     async with limpet.open(home) as engine:
@@ -123,11 +127,17 @@ async def keeps_a_run_with_a_large_environment(home: Path) -> None:
         assert ended["run"]["status"] == "killed"
 
 
+def end(process: Foreign) -> None:
+    """Whatever became of the run: its command goes, and with it the keeper."""
+    with suppress(ProcessLookupError):
+        process.kill()
+
+
 @pytest.mark.requirement("1.11", "F01", "0.9")
 def test_a_run_with_a_large_environment_outlives_its_engine() -> None:
     """The record of its start is longer than what is read of a journal at once."""
-    with tempfile.TemporaryDirectory(prefix="lmp", dir="/tmp") as base:
-        asyncio.run(keeps_a_run_with_a_large_environment(Path(base) / "h"))
+    with tempfile.TemporaryDirectory(prefix="lmp", dir="/tmp") as base, ExitStack() as stack:
+        asyncio.run(keeps_a_run_with_a_large_environment(Path(base) / "h", stack))
 
 
 @pytest.mark.parametrize("after_s", [1.0, 2_147_483.648, 31_536_000.0, (1 << 63) / 1000])

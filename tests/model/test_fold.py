@@ -1,4 +1,4 @@
-"""The fold: total over any facts, with no way back; and over real histories one end, honest sizes, honest durability."""
+"""The fold: total over any facts, with no way back; over real histories one end, honest sizes, honest durability."""
 
 from __future__ import annotations
 

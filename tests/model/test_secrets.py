@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from limpet.model.secrets import REDACTED, is_secret, redact
 
-WORDS = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "PASS", "CREDENTIAL", "APIKEY", "KEY", "AUTH"]
-WORDS += ["COOKIE", "PRIVATE", "DSN"]
+WORDS = (
+    *("TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "PASS", "CREDENTIAL"),
+    *("APIKEY", "KEY", "AUTH", "COOKIE", "PRIVATE", "DSN"),
+)
 PARTS = st.from_regex(r"[A-Z][A-Z0-9]{0,8}", fullmatch=True)
 HARMLESS_NAMES = ["PATH", "HOME", "LANG", "LC_ALL", "TERM", "PWD", "OLDPWD", "SHELL", "USER", "EDITOR", "DISPLAY"]
 CASES = (str.upper, str.lower, str.title)

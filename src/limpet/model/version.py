@@ -1,5 +1,3 @@
 """The version of this limpet, in the one place that everything may import."""
 
-from typing import Final
-
-VERSION: Final = "0.1.0"
+VERSION = "0.1.0"  # no Final: importing typing would cost `limpet --version` half of its time

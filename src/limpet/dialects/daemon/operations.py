@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from limpet import __version__
 from limpet.engine.engine import Engine
 from limpet.model.operation import Caller, Operation
+from limpet_keeper import VERSION
 
 
 class StatusRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,7 +48,7 @@ class StopResponse(msgspec.Struct, frozen=True, kw_only=True):
 async def status(engine: Engine, _request: StatusRequest, _caller: Caller) -> StatusResponse:
     return StatusResponse(
         pid=os.getpid(),
-        version=__version__,
+        version=VERSION,
         home=str(engine.home.path),
         socket=str(engine.home.socket),
         uptime_ms=time.time_ns() // 1_000_000 - engine.started_at_ms,
