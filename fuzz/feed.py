@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -51,6 +51,11 @@ class Feed:
     def cuts(self, size: int, most: int = 8) -> list[int]:
         """Ascending places at which something of that size is cut."""
         return sorted({self.number(size + 1) for _ in range(self.number(most + 1))} - {0, size})
+
+
+def is_a(value: Any, kind: type[object]) -> bool:
+    """Whether it is of exactly that type; the value goes on being of any."""
+    return type(value) is kind
 
 
 def pieces(data: bytes, cuts: Sequence[int]) -> list[bytes]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fuzz import seeds as recorded
-from fuzz.feed import Feed, pieces
+from fuzz.feed import Feed, is_a, pieces
 from limpet_keeper import control
 from limpet_keeper.control import FIELDS, Connection, Control, Refused
 from limpet_keeper.settings import Settings
@@ -44,51 +44,22 @@ FRAMES: tuple[Json, ...] = (
     {"do": "kill", "id": 7, "signal": "SIGKILL", "grace_ms": 0, "by": "kill"},
     {"do": "wake", "on": "state"},
 )
-ODD_VALUES = (
-    None,
-    True,
-    False,
-    -1,
-    0,
-    1,
-    65536,
-    1 << 63,
-    1 << 64,
-    1.5,
-    float("nan"),
-    "",
-    "x",
-    "\ud800",
-    [],
-    {},
-    [[]],
-    ["a", 1],
-)
+ODD_VALUES: list[Any] = [
+    *json.loads('[null, true, false, -1, 0, 1, 65536, 1.5, 1e999, NaN, "", "x", "\\ud800", [], {}, [[]], ["a", 1]]'),
+    *(1 << 63, 1 << 64),
+]
+ODD_LINES = (b"[]", b"{}", b"", b"nul\0", b'{"do":' * 300, b"[" * 2000, b'{"id":1e999}', b"x" * 2100)
 
 
 def seeds() -> list[bytes]:
     """Every request, single, all in one, and in pieces; and what is no request."""
-    lines = [json.dumps(frame).encode() + b"\n" for frame in FRAMES]
-    odd = [
-        b"[]\n",
-        b"{}\n",
-        b"\n",
-        b"nul\0\n",
-        b'{"do":' * 300 + b"\n",
-        b"[" * 2000 + b"\n",
-        b'{"id":1e999}\n',
-        b"x" * 2100,
-    ]
-    ahead = b"\0" + bytes(9)
-    real = [journal[:2000] for journal in recorded.journals()[:1]]
-    made = [
-        b"\1" + bytes([frame, 3, field, 1, value]) for frame in range(9) for field in range(6) for value in (0, 9, 17)
-    ]
-    return (
-        [ahead + data for data in (*lines, b"".join(lines), *odd, *real)]
-        + [b"\0\3\10\0\20\0\30\0\0\0" + b"".join(lines)]
-        + made
-    )
+    whole, cut, bend = b"\0" + bytes(9), b"\0\3\10\0\20\0\30\0\0\0", b"\1"
+    lines = [json.dumps(frame).encode() for frame in FRAMES]
+    single = [whole + line + b"\n" for line in (*lines, *ODD_LINES)]
+    joined = [ahead + b"\n".join(lines) + b"\n" for ahead in (whole, cut)]
+    strange = [whole + journal[:2000] for journal in recorded.journals()[:1]]
+    values = [(frame, field, value) for frame in range(len(FRAMES)) for field in range(6) for value in (0, 9, 17)]
+    return single + joined + strange + [bend + bytes([frame, 3, field, 1, value]) for frame, field, value in values]
 
 
 def check(data: bytes) -> None:
@@ -105,25 +76,29 @@ def bent(feed: Feed) -> Json:
     """A request with some of its fields replaced, also deep inside, or taken away."""
     frame: Json = json.loads(json.dumps(feed.pick(FRAMES)))
     for _ in range(feed.number(4)):
+        if not frame:
+            break
         place: Any = frame
-        keys: list[Any] = list(place)
-        key = feed.pick(keys)
-        while feed.number(2) and isinstance(place[key], dict | list) and place[key]:
+        key = feed.pick(keys_of(place))
+        while feed.flag() and keys_of(place[key]):
             place = place[key]
-            keys = list(place) if isinstance(place, dict) else list(range(len(place)))
-            key = feed.pick(keys)
+            key = feed.pick(keys_of(place))
         match feed.number(4):
-            case 0 if isinstance(place, dict):
+            case 0:
                 del place[key]
-            case 1 if isinstance(place, dict):
+            case 1 if is_a(place, dict):
                 place[feed.piece(6).decode("utf-8", "surrogateescape")] = feed.pick(ODD_VALUES)
             case 2:
                 place[key] = feed.piece(20).decode("utf-8", "surrogateescape")
             case _:
                 place[key] = feed.pick(ODD_VALUES)
-        if not frame:
-            break
     return frame
+
+
+def keys_of(place: Any) -> list[Any]:
+    if is_a(place, dict):
+        return list(place)
+    return list(range(len(place))) if is_a(place, list) else []
 
 
 def check_request(frame: Json) -> None:
@@ -133,10 +108,14 @@ def check_request(frame: Json) -> None:
         if frame["do"] == "start":
             check_settings(Settings.of(frame))
     except Refused as refused:
-        assert refused.code == "invalid_argument"
-        assert str(refused)
+        assert_is_clear(refused)
         return
     assert set(frame) <= {"do", "id", *FIELDS[frame["do"]]}, "an unknown field was let through"
+
+
+def assert_is_clear(refused: Refused) -> None:
+    assert refused.code == "invalid_argument"
+    assert str(refused)
 
 
 def check_settings(settings: Settings) -> None:
@@ -262,7 +241,7 @@ def parsed(line: bytes) -> Json | None:
         frame: Any = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return frame if isinstance(frame, dict) else None
+    return frame if is_a(frame, dict) else None
 
 
 def is_fit(frame: Json) -> bool:

@@ -51,6 +51,7 @@ def made(feed: Feed) -> list[AnyFact]:
         fields = {name: value_of(hint, feed) for name, hint in msgspec_hints(kind).items()}
         body = msgspec.json.encode({"fact": kind.__struct_config__.tag, **fields})
         fact = decode_fact(body)
+        assert fact is not None
         assert type(fact) is kind, f"{body!r} decodes to {fact!r}"
         facts.append(fact)
     return facts

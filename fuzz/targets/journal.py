@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -127,7 +126,7 @@ def check_mutated(feed: Feed) -> None:
     is_whole = changed.endswith(b"\n") and all(line.sound for line in seen) and seen[-1].body == SEAL
     assert not is_whole, f"mutation {kind} is not noticed"
     same = next(
-        (i for i, (a, b) in enumerate(zip(sound, changed, strict=False)) if a != b), min(len(sound), len(changed))
+        (place for place in range(len(sound)) if sound[place : place + 1] != changed[place : place + 1]), len(sound)
     )
     assert all(line.sound for line in seen if line.end <= same), f"mutation {kind} at {same} reaches back"
     if kind == 0:

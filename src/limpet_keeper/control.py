@@ -24,6 +24,8 @@ SOCKET_NAME = "control.sock"
 MAX_FRAME_BYTES = 64 << 20
 # A client that does not read its replies is dropped before it costs more than this.
 MAX_UNSENT_BYTES = 1 << 20
+# Small enough that no memory has to be mapped for a frame of the usual size.
+RECEIVE_BYTES = 1 << 16
 
 # What each request may carry: the field's type and whether it must be there.
 _TEXT, _NUMBER, _FLAG, _OBJECT, _LIST = (str,), (int,), (bool,), (dict,), (list,)
@@ -107,7 +109,7 @@ class Connection:
 
     def _receive(self) -> None:
         try:
-            data = self.socket.recv(1 << 18)
+            data = self.socket.recv(RECEIVE_BYTES)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:

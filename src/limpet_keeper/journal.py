@@ -19,7 +19,7 @@ FORMAT = b"1"
 RESERVE_BYTES = 16384
 
 # Facts that only those who want to hear everything are woken for.
-QUIET_FACTS = ("wrote", "stdin", "synced")
+QUIET_FACTS = ("starting", "wrote", "stdin", "stream_closed", "synced")
 
 encode_json = json.JSONEncoder(separators=(",", ":")).encode
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource  # also what wait4 answers with: imported once in the nursery, not in every keeper
 import signal
 import sys
 
@@ -128,10 +129,6 @@ def _become(request: Json, pipes: tuple[int, int, int]) -> Json:
 
 
 def _limit(limits: dict[str, int]) -> None:
-    if not limits:
-        return
-    import resource  # rare, and every import is paid by each keeper
-
     for name, most in limits.items():
         # One second more before the hard end of cpu time: SIGXCPU comes first, and tells what happened.
         resource.setrlimit(getattr(resource, f"RLIMIT_{name.upper()}"), (most, most + 1 if name == "cpu" else most))

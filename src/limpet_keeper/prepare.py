@@ -19,7 +19,7 @@ IGNORED = ("SIGHUP", "SIGINT", "SIGTERM", "SIGPIPE", "SIGXFSZ")
 
 
 def prepare(path: str, cgroup_parent: str | None, umask: int) -> Keeper:
-    """Prepares a keeper in `path`, which must not exist. OSError when anything is in the way, and nothing is left then."""
+    """Prepares a keeper in `path`, which must not exist. OSError if anything is in the way, and nothing is left."""
     os.umask(0o077)
     os.mkdir(path, 0o700)
     directory_fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -77,7 +77,7 @@ class Spool:
         return self.size - max(self.head_end, self.hole_end)
 
     def next_hole(self, excess: int) -> tuple[int, int] | None:
-        """The hole as it must become to give up `excess` bytes behind the head, in whole pages; None if nothing can go."""
+        """The hole as it must become to give up `excess` bytes behind the head, in whole pages; None if none can."""
         start = self.hole_start if self.hole_end else -(-self.head_end // _PAGE_BYTES) * _PAGE_BYTES
         known_end = max(self.hole_end, start)
         end = min(-(-(known_end + excess) // _PAGE_BYTES), self.size // _PAGE_BYTES) * _PAGE_BYTES

@@ -109,7 +109,7 @@ class Tree:
             return False
 
     def kill(self) -> None:
-        """Stops all, looks again until nobody new is there, and kills all. What is forked meanwhile is met next time."""
+        """Stops all, looks again until nobody new is there, and kills all. What is forked meanwhile comes next time."""
         if self.cgroup is not None:
             try:
                 write_file(f"{self.cgroup}/cgroup.kill", b"1")

@@ -2,6 +2,8 @@
 
 import base64
 import os
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -142,3 +144,15 @@ def test_the_command_line_does_not_wait_for_stdin_that_nobody_reads(house: Home)
     finally:
         os.close(inner)
         os.close(outer)
+
+
+@pytest.mark.requirement("0.3", "0.12", "6.3")
+@pytest.mark.parametrize("content", [b"", b"x" * 500_000], ids=["empty", "long"])
+def test_stdin_that_nobody_reads_is_nothing_to_complain_of(house: Home, content: bytes) -> None:
+    def run(_: int) -> subprocess.CompletedProcess[bytes]:
+        return house.limpet("run", "echo", "done", stdin=content)
+
+    with ThreadPoolExecutor(4) as pool:
+        ran = list(pool.map(run, range(24)))
+    assert [done.stderr.decode() for done in ran if done.stderr] == []
+    assert [(done.returncode, done.stdout) for done in ran] == [(0, b"done\n")] * 24

@@ -153,20 +153,20 @@ def test_a_deadline_however_far_away_does_not_end_the_keeper(after_s: float) -> 
         assert selector.select(timers.next_s())
 
 
-CGROUP_FIELDS = [
-    {"path": "/sys/fs/cgroup/no\0such", "settings": {}},
-    {"path": "/no/such/\udc80\ud800", "settings": {}},
-    {"path": "/tmp", "settings": {"no\0such": "1"}},
-    {"path": "/tmp", "settings": {"no such": "\ud800"}},
+CGROUPS: list[tuple[str, dict[str, str]]] = [
+    ("/sys/fs/cgroup/no\0such", {}),
+    ("/no/such/\udc80\ud800", {}),
+    ("/tmp", {"no\0such": "1"}),
+    ("/tmp", {"no such": "\ud800"}),
 ]
 
 
 @pytest.mark.requirement("F41")
-@pytest.mark.parametrize("group", CGROUP_FIELDS, ids=ascii)
-def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path, group: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("path", "settings"), CGROUPS, ids=ascii)
+def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path, path: str, settings: dict[str, str]) -> None:
     """Refused as an argument, or a start that failed: the keeper does not die of it."""
     with Keeper(tmp_path / "run") as keeper:
-        answer = keeper.start("/bin/true", cgroups=[group])
+        answer = keeper.start("/bin/true", cgroups=[{"path": path, "settings": settings}])
         assert not answer["ok"]
         assert answer["error"] == "invalid_argument" or answer["part"] == "cgroup"
 

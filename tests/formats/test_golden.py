@@ -12,6 +12,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
+from fuzz.feed import is_a
 from limpet.engine.reading import read_range
 from limpet.model.errors import Refusal
 from limpet.model.facts import AnyFact, KeeperFact, Sealed, SyncFailed, decode_fact
@@ -38,11 +39,10 @@ def facts_of(journal: Path) -> list[AnyFact]:
 
 def assert_holds(seen: Any, expected: Any, where: str = "state") -> None:
     """All that was recorded is there and the same; what a later limpet adds may stand beside it."""
-    if type(expected) is dict:
-        recorded: dict[str, Any] = expected
-        for name, value in recorded.items():
+    if is_a(expected, dict):
+        for name in expected:
             assert name in seen, f"{where}.{name} is gone"
-            assert_holds(seen[name], value, f"{where}.{name}")
+            assert_holds(seen[name], expected[name], f"{where}.{name}")
     else:
         assert seen == expected, where
 

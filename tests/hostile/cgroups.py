@@ -51,9 +51,9 @@ def remove(group: Path, within_s: float = 10) -> None:
 
 
 @contextmanager
-def group(mount: Path) -> Generator[Path]:
+def group(mount: Path, name: str | None = None) -> Generator[Path]:
     """An empty group of our own."""
-    path = new_path(mount)
+    path = mount / name if name else new_path(mount)
     path.mkdir()
     try:
         yield path

@@ -12,7 +12,8 @@ import pytest
 from tests.hostile.build import programs
 from tests.hostile.cgroups import group, hierarchy
 from tests.hostile.marked import Marked
-from tests.keeper.driver import Keeper
+from tests.hostile.warm import ParentNursery
+from tests.keeper.driver import Keeper, Nursery
 
 
 @pytest.fixture(scope="session")
@@ -38,7 +39,7 @@ def cgroup2() -> Path:
     return mount
 
 
-@pytest.fixture(params=["cgroup", "subreaper"])
+@pytest.fixture(scope="session", params=["cgroup", "subreaper"])
 def parent(request: pytest.FixtureRequest) -> Iterator[Path | None]:
     """The cgroup under which the keeper makes its own; None: it kills as a subreaper."""
     if request.param == "subreaper":
@@ -49,15 +50,21 @@ def parent(request: pytest.FixtureRequest) -> Iterator[Path | None]:
 
 
 @pytest.fixture
-def marked(parent: Path | None, hostile: Path) -> Iterator[Marked]:
-    """The marker of the test's run; swept up after the keeper has gone, before the cgroup goes."""
-    del parent
+def marked(hostile: Path) -> Iterator[Marked]:
+    """The marker of the test's run; swept up after the keeper has gone."""
     with Marked(hostile) as made:
         yield made
 
 
+@pytest.fixture(scope="session")
+def nursery(parent: Path | None) -> Iterator[Nursery]:
+    """Warm keepers, which kill in the one way or in the other."""
+    with ParentNursery(parent) as made:
+        yield made
+
+
 @pytest.fixture
-def keeper(place: Path, parent: Path | None, marked: Marked) -> Iterator[Keeper]:
+def keeper(place: Path, nursery: Nursery, marked: Marked) -> Iterator[Keeper]:
     del marked
-    with Keeper(place / "run", cgroup=parent) as made:
+    with nursery.keeper(place / "run") as made:
         yield made

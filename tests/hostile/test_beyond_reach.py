@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -111,7 +112,7 @@ def test_a_delegated_cgroup_reaches_a_root_child(lent: Path, hostile: Path) -> N
             assert keeper.named("prepared")[0]["cgroup"] is not None
             assert started["pid"] not in members(keepers)
             assert keeper.call("kill", grace_ms=GRACE_MS)["ok"]
-            assert_over(keeper, marked, "kill", None)
+            assert_over(keeper, marked, "kill")
             assert [each.name for each in parent.iterdir() if each.is_dir()] == ["keepers"]
 
 
@@ -122,7 +123,7 @@ def test_a_cgroup_that_cannot_be_made(place: Path, hostile: Path, tmp_path: Path
         plant(keeper, marked, Tree("tree", ("hydra,8", "daemon,keep", "deaf", "chain,session")))
         assert keeper.named("prepared")[0]["cgroup"] is None
         assert keeper.call("kill", grace_ms=GRACE_MS)["ok"]
-        assert_over(keeper, marked, "kill", None)
+        assert_over(keeper, marked, "kill")
 
 
 @pytest.fixture
@@ -132,18 +133,21 @@ def freezer() -> Iterator[Path]:
         pytest.skip("no cgroup v1 freezer that may be written: nothing else holds a process against SIGKILL here")
     path = new_path(mount)
     yield path
-    if path.exists():
-        set_state(path, "THAWED")
-        remove(path)
+    remove(path)
 
 
-def set_state(path: Path, state: str) -> None:
-    """Freezes or thaws; FREEZING turns into FROZEN within moments, and there is no event for it."""
-    (path / "freezer.state").write_text(state)
-    deadline = time.monotonic() + SOON_S
-    while (path / "freezer.state").read_text().strip() != state:
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+@contextmanager
+def frozen(path: Path) -> Generator[None]:
+    """Freezes a group for a while; FREEZING turns into FROZEN within moments, and there is no event for it."""
+    (path / "freezer.state").write_text("FROZEN")
+    try:
+        deadline = time.monotonic() + SOON_S
+        while (path / "freezer.state").read_text().strip() != "FROZEN":
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        yield
+    finally:
+        (path / "freezer.state").write_text("THAWED")
 
 
 def cpu_s(pid: int) -> float:
@@ -153,43 +157,29 @@ def cpu_s(pid: int) -> float:
 
 @pytest.mark.requirement("1.6", "F43")
 @pytest.mark.parametrize("whole", [True, False], ids=["main", "descendant"])
-def test_what_the_kernel_holds_is_not_called_dead(
-    keeper: Keeper, marked: Marked, parent: Path | None, freezer: Path, whole: bool
-) -> None:
+def test_what_the_kernel_holds_is_not_called_dead(keeper: Keeper, marked: Marked, freezer: Path, whole: bool) -> None:
     """Injector: a frozen v1 freezer cgroup, which SIGKILL does not open: around the run, or one of its processes."""
-    where = freezer if whole else freezer / "held"
     settings: dict[str, str] = {}
     plant(keeper, marked, Tree("tree", ("deaf", "stopped")), cgroups=[{"path": str(freezer), "settings": settings}])
-    deaf = dict(marked.said("HERE"))["deaf"]
-    if not whole:
-        where.mkdir()
-        (where / "cgroup.procs").write_text(str(deaf))
-    try:
-        set_state(where, "FROZEN")
-        assert keeper.call("kill", grace_ms=GRACE_MS)["ok"]
-        keeper.wait_fact("killing", SOON_S)
-        before_s, until = cpu_s(keeper.pid), time.monotonic() + 1.5
-        while (left_s := until - time.monotonic()) > 0:  # every fact of that time is looked at
-            try:
-                keeper.connection.wakeup(left_s)
-            except TimeoutError:
-                break
-            assert keeper.named("ended") == []
-        assert keeper.named("ended") == []
-        assert deaf in [left.pid for left in marked.left()]
+    held = {left.pid for left in marked.left()} if whole else {dict(marked.said("HERE"))["deaf"]}
+    with group(freezer, "held") as inner:
         if not whole:
-            assert [left.pid for left in marked.left()] == [deaf]
-        assert cpu_s(keeper.pid) - before_s < 0.75, "the keeper spins while it waits"
-        assert keeper.call("hello", protocol=1, wake="every")["ok"]
-        assert keeper.call("kill", grace_ms=GRACE_MS)["ok"]
-    finally:
-        if not whole and where.exists():
-            set_state(where, "THAWED")
-            if parent is not None or where.exists():
-                remove(where)
-        elif where.exists():
-            set_state(where, "THAWED")
-    keeper.wait_fact("ended", SOON_S)
+            (inner / "cgroup.procs").write_text(str(*held))
+        with frozen(freezer if whole else inner):
+            assert keeper.call("kill", grace_ms=GRACE_MS)["ok"]
+            keeper.wait_fact("killing", SOON_S)
+            before_s, until = cpu_s(keeper.pid), time.monotonic() + 1.5
+            while (left_s := until - time.monotonic()) > 0:  # every fact of that time is looked at
+                with suppress(TimeoutError):
+                    keeper.connection.wakeup(left_s)
+                assert keeper.named("ended") == []
+            assert {left.pid for left in marked.left()} == held
+            assert cpu_s(keeper.pid) - before_s < 0.75, "the keeper spins while it waits"
+            assert keeper.call("hello", protocol=1, wake="every")["ok"]
+            assert keeper.call("kill", grace_ms=GRACE_MS)["ok"]
+        assert marked.wait_dead(SOON_S)
+    ended = keeper.wait_fact("ended", SOON_S)
+    assert (ended["by"], ended["survivors"], ended["cannot_signal"]) == ("kill", [], [])
     assert_none_left(keeper, marked)
-    assert_gone(keeper, parent)
+    assert_gone(keeper)
     assert len(keeper.named("killing")) == 1

@@ -13,9 +13,8 @@ import pytest
 from tests.hostile.marked import Marked
 from tests.hostile.test_programs import launch, wait_arrived
 from tests.hostile.trees import Tree
-from tests.hostile.warm import ParentNursery
 from tests.hostile.watch import assert_over, plant
-from tests.keeper.driver import Keeper
+from tests.keeper.driver import Keeper, Nursery
 
 GRACE_MS = 60
 ROOT = Path(__file__).parent.parent.parent
@@ -37,7 +36,7 @@ def unharmed(marked: Marked, tree: Tree) -> bool:
 @pytest.mark.requirement("1.6", "F34")
 @pytest.mark.parametrize("request_fields", [{"grace_ms": GRACE_MS}, {"signal": "SIGKILL"}], ids=["term", "sigkill"])
 def test_look_alikes_outside_of_the_run_live_on(
-    keeper: Keeper, marked: Marked, parent: Path | None, hostile: Path, request_fields: dict[str, object]
+    keeper: Keeper, marked: Marked, hostile: Path, request_fields: dict[str, object]
 ) -> None:
     """Injector: the same programs as the run's, with daemons and sessions of their own, started beside it."""
     with Marked(hostile) as others, launch(others, LOOK_ALIKES) as process:
@@ -45,16 +44,15 @@ def test_look_alikes_outside_of_the_run_live_on(
         plant(keeper, marked, LOOK_ALIKES)
         assert unharmed(others, LOOK_ALIKES)
         assert keeper.call("kill", **request_fields)["ok"]
-        assert_over(keeper, marked, "kill", parent)
+        assert_over(keeper, marked, "kill")
         assert unharmed(others, LOOK_ALIKES)
         others.sweep()
 
 
 @pytest.mark.requirement("1.6", "F34")
-def test_another_run_below_the_same_parent_lives_on(place: Path, hostile: Path, parent: Path | None) -> None:
-    """Injector: two keepers of one nursery, one parent cgroup, and the same programs in both."""
+def test_another_run_below_the_same_parent_lives_on(place: Path, hostile: Path, nursery: Nursery) -> None:
+    """Injector: two keepers of one nursery below one parent cgroup, and the same programs in both."""
     with (
-        ParentNursery(parent) as nursery,
         Marked(hostile) as mine,
         Marked(hostile) as others,
         nursery.keeper(place / "mine") as keeper,
@@ -63,10 +61,10 @@ def test_another_run_below_the_same_parent_lives_on(place: Path, hostile: Path, 
         plant(keeper, mine, LOOK_ALIKES)
         plant(other, others, LOOK_ALIKES)
         assert keeper.call("kill", grace_ms=GRACE_MS)["ok"]
-        assert_over(keeper, mine, "kill", None)
+        assert_over(keeper, mine, "kill")
         assert unharmed(others, LOOK_ALIKES)
         assert other.call("kill", grace_ms=GRACE_MS)["ok"]
-        assert_over(other, others, "kill", parent)
+        assert_over(other, others, "kill")
 
 
 @pytest.mark.requirement("1.6", "F38")

@@ -50,23 +50,23 @@ def assert_none_left(keeper: Keeper, marked: Marked) -> None:
     assert children(keeper.pid) == []
 
 
-def assert_over(keeper: Keeper, marked: Marked, by: str, parent: Path | None) -> Fact:
+def assert_over(keeper: Keeper, marked: Marked, by: str) -> Fact:
     """Waits for `ended`: at that moment nothing is left. Then the keeper seals and goes, and its cgroup with it."""
     ended: Fact = keeper.wait_fact("ended", SOON_S)
     assert_none_left(keeper, marked)
     assert ended["by"] == by, keeper.facts()
     assert ended["survivors"] == []
     assert ended["cannot_signal"] == []
-    assert_gone(keeper, parent)
+    assert_gone(keeper)
     return ended
 
 
-def assert_gone(keeper: Keeper, parent: Path | None) -> None:
+def assert_gone(keeper: Keeper) -> None:
     """The keeper seals its journal, exits, and leaves no cgroup behind."""
     keeper.wait_gone(SOON_S)
     assert keeper.facts()[-1]["fact"] == "sealed"
-    if parent is not None:
-        assert [each.name for each in parent.iterdir() if each.is_dir()] == []
+    cgroup = keeper.named("prepared")[0]["cgroup"]
+    assert cgroup is None or not Path(cgroup).exists()
 
 
 def assert_mode(keeper: Keeper, started: Frame, parent: Path | None) -> None:
