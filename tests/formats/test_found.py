@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import selectors
 import socket
-import tempfile
 import time
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-import limpet
 from limpet.dialects import ROWS
 from limpet.model.errors import Refusal
 from limpet.model.facts import AnyFact, Killing, StopAsked
@@ -23,7 +20,7 @@ from limpet.model.operation import decode
 from limpet.store.journals import DaemonJournal, JournalReader
 from limpet_keeper.journal import encode_line
 from limpet_keeper.timers import Timers
-from tests.keeper.driver import Foreign, Keeper
+from tests.keeper.driver import Keeper
 
 FOUND = sorted((Path(__file__).parent / "found").glob("*/*"))
 MIB = 1 << 20
@@ -107,37 +104,6 @@ def test_a_sound_record_that_is_no_fact_takes_none_before_it_along(tmp_path: Pat
     path = tmp_path / "keeper.journal"
     path.write_bytes(first + second)
     assert Killing(n=1, at=0) in read_all(path, calls=3)
-
-
-async def keeps_a_run_with_a_large_environment(home: Path, stack: ExitStack) -> None:
-    env = {f"V{number}": "x" * 100_000 for number in range(11)}
-    asked: dict[str, Any] = {"command": "read x; echo said", "pty": True, "env": env, "key": "k1"}
-    async with limpet.open(home) as engine:
-        started = await engine.call("shell", action="spawn", **asked)
-        described = await engine.call("runs.get", run_id=started["run_id"])
-        stack.callback(end, Foreign(described["pid"]))
-        directory = home / "runs" / started["run_id"]
-        assert (directory / "daemon.journal").stat().st_size > MIB
-    async with limpet.open(home) as engine:
-        assert directory.exists(), "the directory of a run that goes on was removed"
-        again = await engine.call("shell", action="spawn", **asked)
-        assert again["run_id"] == started["run_id"]
-        await engine.call("runs.kill", run_id=started["run_id"])
-        ended = await engine.call("runs.wait", run_ids=[started["run_id"]], timeout_ms=30_000)
-        assert ended["run"]["status"] == "killed"
-
-
-def end(process: Foreign) -> None:
-    """Whatever became of the run: its command goes, and with it the keeper."""
-    with suppress(ProcessLookupError):
-        process.kill()
-
-
-@pytest.mark.requirement("1.11", "F01", "0.9")
-def test_a_run_with_a_large_environment_outlives_its_engine() -> None:
-    """The record of its start is longer than what is read of a journal at once."""
-    with tempfile.TemporaryDirectory(prefix="lmp", dir="/tmp") as base, ExitStack() as stack:
-        asyncio.run(keeps_a_run_with_a_large_environment(Path(base) / "h", stack))
 
 
 @pytest.mark.parametrize("after_s", [1.0, 2_147_483.648, 31_536_000.0, (1 << 63) / 1000])

@@ -46,7 +46,6 @@ def test_look_alikes_outside_of_the_run_live_on(
         assert keeper.call("kill", **request_fields)["ok"]
         assert_over(keeper, marked, "kill")
         assert unharmed(others, LOOK_ALIKES)
-        others.sweep()
 
 
 @pytest.mark.requirement("1.6", "F34")

@@ -28,16 +28,15 @@ if child:
         os.tcsetpgrp(0, os.getpgrp())
     if "session" in sys.argv:
         os.setsid()
-def say(*_):
-    os.write(1, b"c" if child else b"m")
-signal.signal(signal.SIGUSR1, say)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
 if child:
     os.write(tell, b".")
 else:
     os.read(ready, 1)
     os.write(1, b"+")
 while True:
-    signal.pause()
+    signal.sigwait([signal.SIGUSR1])
+    os.write(1, b"c" if child else b"m")
 """
 
 

@@ -33,8 +33,11 @@ def explain(error: Exception, body: bytes | bytearray, request: type[msgspec.Str
         return Refusal("invalid_argument", "the request is not valid UTF-8: encode it as UTF-8")
     if not isinstance(error, msgspec.ValidationError):
         return Refusal("invalid_argument", f"the request is not valid JSON: {_syntax(str(error), body)}")
-    found = _PATH.match(str(error))
-    what, path = (found["what"], found["path"]) if found else (str(error), None)
+    complaint = str(error)
+    if len(complaint) > 1000:  # it repeats what the caller sent; what matters is at both ends
+        complaint = complaint[:500] + complaint[-500:]
+    found = _PATH.match(complaint)
+    what, path = (found["what"], found["path"]) if found else (complaint, None)
     inside = (path or "$").removeprefix("$").removeprefix(".").replace("[...]", "")
     if missing := _MISSING.match(what):
         name = _join(inside, missing["name"])
@@ -68,13 +71,14 @@ def _syntax(complaint: str, body: bytes | bytearray) -> str:
 
 
 def _unknown(inside: str, name: str, request: type[msgspec.Struct]) -> Refusal:
+    name = _short(name)  # before anything looks for near ones, which takes the square of its length
     full = _join(inside, name)
     if inside:
         return Refusal("invalid_argument", f"`{full}` is not known: leave it out", field=full)
     known = request.__struct_encode_fields__
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(known) or 'none'}"
-    return Refusal("invalid_argument", f"`{_short(full)}` is not known: {hint}", field=full)
+    return Refusal("invalid_argument", f"`{full}` is not known: {hint}", field=full)
 
 
 def _plain(what: str, inside: str, request: type[msgspec.Struct]) -> str:

@@ -104,7 +104,7 @@ def _refuse_duplicates(body: bytes | bytearray) -> None:
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))[:80]
         raise Refusal("invalid_argument", f"`{twice}` is given twice: give it once", field=twice)
     return members

@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from base64 import b64encode
+from concurrent.futures import CancelledError
 from typing import Any, Final
 
 from limpet.client.client import AsyncClient
@@ -119,7 +120,7 @@ class Attendance:
             try:
                 writing = asyncio.run_coroutine_threadsafe(self._client.call_raw("runs.write", asked), self._loop)
                 answer = writing.result()
-            except (RuntimeError, asyncio.CancelledError):  # the run has ended, and this command line with it
+            except (RuntimeError, CancelledError):  # the run has ended, and this command line with it
                 return
             except Refusal as refusal:
                 answer = refusal.answer()
