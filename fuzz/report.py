@@ -1,13 +1,13 @@
-"""The figures as a line, and as the page docs/reports/fuzz.md: `python -m fuzz.report RESULTS.json ...`."""
+"""The figures as a line, and as docs/reports/fuzz.md: `python -m fuzz.report RESULTS.json ... [--note TEXT]`."""
 
 from __future__ import annotations
 
+import argparse
 import base64
 import datetime as dt
 import json
 import os
 import platform
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -58,9 +58,11 @@ def finding(target: str, found: dict[str, Any]) -> str:
     return f"- {target}: {found['sign']}, {found['times']:,} times: `{message}`; {found['bytes']} bytes{shown}\n"
 
 
-def write(results: Sequence[dict[str, Any]]) -> None:
+def write(results: Sequence[dict[str, Any]], note: str = "") -> None:
     today = dt.datetime.now(tz=dt.UTC).date()
-    where = f"{today}, CPython {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores."
+    where = (
+        f"{today}, CPython {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores. {note}".strip()
+    )
     PAGE.parent.mkdir(parents=True, exist_ok=True)
     PAGE.write_text(page(results, where), "utf-8")
 
@@ -75,4 +77,8 @@ def read(paths: Sequence[str]) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    write(read(sys.argv[1:]))
+    parser = argparse.ArgumentParser(prog="python -m fuzz.report", description=__doc__)
+    parser.add_argument("results", nargs="+", metavar="RESULTS.json")
+    parser.add_argument("--note", default="", help="how they were run")
+    options = parser.parse_args()
+    write(read(options.results), options.note)

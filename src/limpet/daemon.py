@@ -29,6 +29,10 @@ class InProcess:
         self._rows: Final = {row.name: row for row in ROWS}
 
     async def call(self, operation: str, /, **params: Any) -> dict[str, Any]:
+        """The answer, failures too."""
+        return await self.call_raw(operation, params)
+
+    async def call_checked(self, operation: str, /, **params: Any) -> dict[str, Any]:
         """The answer. A failure raises `limpet.LimpetError`; a wait's timeout is an answer, with `ok: false`."""
         answer = await self.call_raw(operation, params)
         if not answer["ok"] and answer["error"] != "timeout":
@@ -55,17 +59,13 @@ async def open(home: str | os.PathLike[str] | None = None) -> AsyncGenerator[InP
 
 
 def serve(*, home: str | os.PathLike[str] | None = None, ready_json: bool = False) -> int:
-    """Runs the daemon of a home in the foreground until it is told to stop; its exit code."""
+    """Runs the daemon of a home in the foreground until it is told to stop; its exit code. A refusal says why not."""
     run = asyncio.run
     if sys.platform in ("linux", "darwin"):
         import uvloop
 
         run = uvloop.run
-    try:
-        run(_serve(Path(find_home(home)), ready_json=ready_json))
-    except Refusal as refusal:
-        sys.stderr.write(f"limpet: {refusal.message}\n")
-        return 1
+    run(_serve(Path(find_home(home)), ready_json=ready_json))
     return 0
 
 
@@ -93,3 +93,5 @@ def _announce(engine: Engine, *, ready_json: bool) -> None:
         line = f"limpet serves {home} (pid {os.getpid()}); stop it with Ctrl-C or `limpet stop`: runs go on"
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
+    if ready_json:
+        os.dup2(2, 1)  # whoever waited for that line may be gone: what else is said goes to the log

@@ -19,6 +19,10 @@ class Folder:
         self.holds_cr = data.endswith(b"\r")
         if self.holds_cr:
             data = data[:-1]
+        # Without a bare LF or a lone CR, which is nearly always, single bytes do: several times as fast.
+        folded = data.replace(b"\r", b"")
+        if folded.replace(b"\n", b"\r\n") == data:
+            return folded, []
         folded = data.replace(b"\r\n", b"\n")
         if folded.count(b"\n") == len(data) - len(folded):
             return folded, []

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+JOURNAL_NAME = "keeper.journal"
 FORMAT = b"1"
 # Room kept ahead of the journal's end, so that a full disk can be told of in the journal itself.
 RESERVE_BYTES = 16384
@@ -77,11 +78,13 @@ class Journal:
         self.reserved = 0
         # Whether a fact that is not quiet was written since this was last cleared.
         self.has_news = False
+        self._last_said = ""
         self.reserve()
 
     def append(self, fact: str, **fields: Any) -> None:
         """Records a fact now; when storage refuses it, `error` says so and `flush` tries again."""
         self.has_news = self.has_news or fact not in QUIET_FACTS
+        self._last_said = fact
         self._append(encode_json({"fact": fact, **fields})[1:].encode())
 
     def append_wrote(self, stream: str, start: int, end: int) -> None:
@@ -96,6 +99,10 @@ class Journal:
         if self.error is None:
             self.flush()
 
+    def is_last_said(self, fact: str) -> bool:
+        """Whether that was the last fact but `wrote`, written or still waiting."""
+        return self._last_said == fact
+
     def flush(self) -> bool:
         """Writes what waits; True when nothing waits any more."""
         try:
@@ -104,7 +111,7 @@ class Journal:
                 done = 0
                 # By offset: a part that went in before an error is written over, never doubled.
                 while done < len(line):
-                    done += os.pwrite(self.fd, line[done:], self.size + done)
+                    done += system.write_at(self.fd, line[done:], self.size + done)
                 self.size += len(line)
                 del self.waiting[0]
         except OSError as error:

@@ -10,6 +10,7 @@ import sys
 
 from limpet_keeper import control, requests, system
 from limpet_keeper.control import Connection, Control, Refused
+from limpet_keeper.journal import JOURNAL_NAME
 from limpet_keeper.ladder import Ladder
 from limpet_keeper.output import PIPE_BYTES, Stream
 from limpet_keeper.settings import Settings
@@ -69,7 +70,7 @@ class Keeper:
         self._bell, self._ringer = os.pipe()
         os.set_blocking(self._bell, False)
         os.set_blocking(self._ringer, False)
-        self.syncer = Syncer(spools, journal, self.timers, lambda: os.write(self._ringer, b"\0"))
+        self.syncer = Syncer(spools, journal, self.timers, self._ring)
         self.storage = Storage(spools, directory_fd, journal, self.control, self.selector, self.timers, self.syncer)
         self.storage.on_read = self._on_read
         self.storage.on_closed = self._on_closed
@@ -86,7 +87,7 @@ class Keeper:
                 key.data(mask)
             self.timers.fire()
             if self.journal.error is not None:
-                self.storage.stall(self.journal.error, "keeper.journal")
+                self.storage.stall(self.journal.error, JOURNAL_NAME)
             self._tell()
 
     def _tell(self) -> None:
@@ -95,6 +96,12 @@ class Keeper:
             self._told_bytes = self.journal.size
             self.control.tell("state" if self.journal.has_news else "every")
             self.journal.has_news = False
+
+    def _ring(self) -> None:
+        try:
+            os.write(self._ringer, b"\0")
+        except BlockingIOError:
+            pass  # it is full of rings that were not heard yet
 
     def _on_bell(self, _mask: int) -> None:
         try:
@@ -149,6 +156,9 @@ class Keeper:
             refusal = {"part": step, "errno": system.error_name(error), "message": os.strerror(error.errno or 0)}
         names = [spool.name for spool in self.spools]
         self.journal.append("starting", run=self.run, pty=self.settings.pty is not None, streams=names)
+        if refusal is None and self.journal.error is not None:  # without that record it could be started a second time
+            name, text = system.error_name(self.journal.error), os.strerror(self.journal.error.errno or 0)
+            refusal = {"part": "journal", "errno": name, "message": text}
         if refusal is not None:
             self._not_started(**refusal)
             return
@@ -183,11 +193,10 @@ class Keeper:
         self.selector.unregister(self.launcher.status)
         refusal = self.launcher.refusal()
         if refusal is not None:
-            os.waitpid(self.launcher.pid, 0)
             self._not_started(**refusal)
             return
         self.pid = self.launcher.pid
-        self.journal.append("started", pid=self.pid, start_time=system.start_time(self.pid))
+        self.journal.append("started", pid=self.pid, start_time=self.launcher.start_time)
         if self._start_reply is not None:
             connection, to = self._start_reply
             self._tell()
@@ -222,6 +231,7 @@ class Keeper:
         self.storage.open(streams, self.settings)
 
     def _not_started(self, part: str, errno: str, message: str) -> None:
+        self.launcher.abandon()
         self.journal.append("not_started", part=part, errno=errno, message=message)
         if self._start_reply is not None:
             connection, to = self._start_reply
@@ -279,6 +289,7 @@ class Keeper:
         self.timers.set("drain", DRAIN_S, self._on_drained)
         self.storage.may_gather = False
         self.storage.read_on()
+        self.storage.take_what_is_there()
         if self.stdin is not None and not self.stdin.is_terminal:
             self.stdin.close("broken")
 

@@ -17,6 +17,17 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
+# Done once ahead, with a program that is none: what the way to a real one touches is then in memory of its own.
+REHEARSAL = {
+    "argv": ["", "-c", ""],
+    "cwd": "/",
+    "env": {"PATH": "/", "HOME": "/", "LANG": "C"},
+    "rlimits": {},
+    "cgroups": [],
+    "stdin": "null",
+    "terminal": None,
+}
+
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -37,6 +48,8 @@ class Launcher:
             _wait_and_become(child_go, child_status, (child_in, child_out, child_err), cgroup, umask)
         for fd in (child_in, child_out, child_err, child_go, child_status):
             os.close(fd)
+        # Executing a program does not change it, and while one is executed it can be slow to read.
+        self.start_time = system.start_time(self.pid)
 
     def in_cgroup(self) -> bool:
         """Waits until it stands ready; whether it joined its cgroup."""
@@ -48,6 +61,11 @@ class Launcher:
         while data:
             data = data[os.write(self._go, data) :]
         os.close(self._go)
+
+    def abandon(self) -> None:
+        """Ends it: there will be no command."""
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
 
     def refusal(self) -> Json | None:
         """Read when `status` is readable: why the program could not be executed; None when it was."""
@@ -72,7 +90,9 @@ def _wait_and_become(go: int, status: int, pipes: tuple[int, int, int], cgroup: 
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.umask(umask)
-        os.write(status, b"+" if _join(cgroup) else b"-")
+        joined = _join(cgroup)
+        _become(REHEARSAL, pipes)
+        os.write(status, b"+" if joined else b"-")
         parts: list[bytes] = []
         while part := os.read(go, 1 << 20):
             parts.append(part)

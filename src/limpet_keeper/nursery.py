@@ -40,8 +40,7 @@ def keep(path: str, cgroup_parent: str | None, umask: int) -> bool:
 def _leave(keeper: Keeper) -> None:
     unclaimed = keeper.run is None
     if unclaimed:
-        os.kill(keeper.launcher.pid, signal.SIGKILL)
-        os.waitpid(keeper.launcher.pid, 0)
+        keeper.launcher.abandon()
     keeper.leave()
     if unclaimed:
         remove(keeper.path, keeper.directory_fd)

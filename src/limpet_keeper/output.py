@@ -11,8 +11,12 @@ if TYPE_CHECKING:
     from limpet_keeper.spool import Spool
 
 PIPE_BYTES = 1 << 20
-# A terminal gives 4 KiB a read: this much is gathered before it is folded and written.
-TERMINAL_BYTES = 1 << 18
+# A terminal gives 4 KiB a read: this much is gathered before it is folded and written. Larger pieces would have their
+# memory mapped anew each time.
+TERMINAL_BYTES = 96 << 10
+# A read below this says that the command writes little at a time. A terminal never holds much: there it must be less.
+SMALL_PIPE_BYTES = 16 << 10
+SMALL_TERMINAL_BYTES = 2 << 10
 
 
 class Stream:
@@ -25,6 +29,7 @@ class Stream:
         self.is_open = True
         self.is_watched = False
         self.last_read_at = 0.0
+        self.small_bytes = SMALL_TERMINAL_BYTES if is_terminal else SMALL_PIPE_BYTES
         self._folder = Folder() if is_terminal else None
         os.set_blocking(fd, False)
 

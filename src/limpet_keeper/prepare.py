@@ -8,12 +8,11 @@ import signal
 
 from limpet_keeper import PROTOCOL, VERSION, system
 from limpet_keeper.control import SOCKET_NAME
-from limpet_keeper.journal import Journal
+from limpet_keeper.journal import JOURNAL_NAME, Journal
 from limpet_keeper.keeper import Keeper
 from limpet_keeper.launcher import Launcher
 from limpet_keeper.spool import Spool, create
 
-JOURNAL_NAME = "keeper.journal"
 STREAMS = ("stdout", "stderr")
 IGNORED = ("SIGHUP", "SIGINT", "SIGTERM", "SIGPIPE", "SIGXFSZ")
 
@@ -58,8 +57,7 @@ def _prepare_in(path: str, directory_fd: int, cgroup: str | None, umask: int) ->
         if journal.error is not None:
             raise journal.error
     except OSError:
-        os.kill(launcher.pid, signal.SIGKILL)
-        os.waitpid(launcher.pid, 0)
+        launcher.abandon()
         raise
     return keeper
 

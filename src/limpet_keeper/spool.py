@@ -52,7 +52,7 @@ class Spool:
                 self._flush_bare()
             while self.waiting:
                 # By offset: what a failed call left behind is written over.
-                done = os.pwrite(self.fd, self.waiting, self.size)
+                done = system.write_at(self.fd, self.waiting, self.size)
                 self.size += done
                 self.waiting = self.waiting[done:]
             self.error = None
@@ -64,24 +64,26 @@ class Spool:
         if self._bare_fd < 0:
             self._bare_fd = create(f"{self.name}.bare_lf", self._directory_fd)
         while self._bare_waiting:
-            done = os.pwrite(self._bare_fd, self._bare_waiting, self._bare_size)
+            done = system.write_at(self._bare_fd, self._bare_waiting, self._bare_size)
             self._bare_size += done
             self._bare_waiting = self._bare_waiting[done:]
+
+    def refused_file(self) -> str:
+        """Which file the last error is about."""
+        return f"{self.name}.bare_lf" if self._bare_waiting else f"{self.name}.spool"
 
     def kept_bytes(self) -> int:
         """What this spool holds on disk, the hole not counted."""
         return self.size - (self.hole_end - self.hole_start)
 
-    def spare_bytes(self) -> int:
-        """How many bytes behind the head could be given up."""
-        return self.size - max(self.head_end, self.hole_end)
+    def hole_up_to(self, end: int) -> tuple[int, int] | None:
+        """The hole as it must become to give up what lies behind the head and before `end`; None when nothing would go.
 
-    def next_hole(self, excess: int) -> tuple[int, int] | None:
-        """The hole as it must become to give up `excess` bytes behind the head, in whole pages; None if none can."""
+        Whole pages, since no less can be given back.
+        """
         start = self.hole_start if self.hole_end else -(-self.head_end // _PAGE_BYTES) * _PAGE_BYTES
-        known_end = max(self.hole_end, start)
-        end = min(-(-(known_end + excess) // _PAGE_BYTES), self.size // _PAGE_BYTES) * _PAGE_BYTES
-        return (start, end) if end > known_end else None
+        end = min(end, self.size) // _PAGE_BYTES * _PAGE_BYTES
+        return (start, end) if end > max(self.hole_end, start) else None
 
     def give_up(self, start: int, end: int) -> None:
         """Frees the bytes of the hole that are new in it."""

@@ -97,6 +97,8 @@ class Stdin:
             write = self.queue[0]
             if write.rest:
                 chunk = write.rest[:CHUNK_BYTES]
+                # Looked at before: what reads a secret may let the terminal echo again as soon as it has it.
+                secret = write.secret or (self.is_terminal and not termios.tcgetattr(self.fd)[3] & termios.ECHO)
                 try:
                     done = os.write(self.fd, chunk)
                 except (BlockingIOError, InterruptedError):
@@ -105,7 +107,7 @@ class Stdin:
                 except OSError:
                     self.close("broken")
                     return
-                self._record(write, bytes(chunk[:done]))
+                self._record(write, bytes(chunk[:done]), secret)
                 write.rest = write.rest[done:]
             else:
                 self.queue.pop(0)
@@ -114,11 +116,10 @@ class Stdin:
                 write.answer()
         self._wait(False)
 
-    def _record(self, write: Write, data: bytes) -> None:
+    def _record(self, write: Write, data: bytes, secret: bool) -> None:
         start = self.taken_bytes
         self.taken_bytes += len(data)
         write.written += len(data)
-        secret = write.secret or (self.is_terminal and not termios.tcgetattr(self.fd)[3] & termios.ECHO)
         shown = None if secret or len(data) > RECORDED_BYTES else base64.b64encode(data).decode()
         self.journal.append("stdin", start=start, end=self.taken_bytes, data=shown, secret=secret)
 

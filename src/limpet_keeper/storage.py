@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import selectors
 import time
 
 from limpet_keeper import system
+from limpet_keeper.journal import JOURNAL_NAME
 from limpet_keeper.output import PIPE_BYTES, Stream
 
 TYPE_CHECKING = False
@@ -23,13 +25,16 @@ if TYPE_CHECKING:
 
 RETRY_S = 0.1
 # After a small read that follows closely on another, output may gather before the next: far fewer records, same bytes.
-SMALL_BYTES = 16384
 CLOSE_S = 0.02
 GATHER_S = 0.01
 GATHER_HEARD_S = 0.0005
+# What is read of a stream in one go when the run has ended; a flood of what it left behind waits its turn.
+READS_AT_ONCE = 8
 # How much is written between two looks at the free space.
 ROOM_CHECK_BYTES = 1 << 20
-MAX_SLACK_BYTES = 16 << 20
+# The bound is held in steps of this share of it.
+MARKS_PER_BOUND = 64
+MIN_MARK_BYTES = 16 << 10
 
 
 class Storage:
@@ -60,8 +65,13 @@ class Storage:
         self.on_closed: Callable[[Stream], None] = lambda _stream: None
         self.on_resumed: Callable[[float], None] = lambda _stood_s: None
         self._stalled_at = 0.0
-        self._buffer = memoryview(bytearray(PIPE_BYTES))
+        # Whether the journal says that it stands.
+        self._is_told = False
+        # Pages of it exist once they are used: most runs say little.
+        self._buffer = memoryview(mmap.mmap(-1, PIPE_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
         self._output_bytes = 0
+        self._marks: list[list[int]] = []
+        self._marked_bytes = 0
         self._bytes_since_room_check = ROOM_CHECK_BYTES
         self._head_bytes = self._max_bytes = self._min_free_bytes = 0
 
@@ -87,32 +97,42 @@ class Storage:
     def _watch(self, stream: Stream, wanted: bool) -> None:
         wanted = wanted and stream.is_open and self.stalled is None
         if wanted and not stream.is_watched:
-            on_event: Callable[[int], None] = lambda _mask: self._on_readable(stream)  # noqa: E731
+            on_event: Callable[[int], bool] = lambda _mask: self._on_readable(stream)  # noqa: E731
             self.selector.register(stream.fd, selectors.EVENT_READ, on_event)
         elif stream.is_watched and not wanted:
             self.selector.unregister(stream.fd)
         stream.is_watched = wanted
 
-    def _on_readable(self, stream: Stream) -> None:
+    def take_what_is_there(self) -> None:
+        """Reads on at once, to the end where nobody holds a stream any more: that saves the loop a turn."""
+        for stream in self.streams:
+            for _ in range(READS_AT_ONCE):
+                if not stream.is_watched or not self._on_readable(stream):
+                    break
+
+    def _on_readable(self, stream: Stream) -> bool:
+        """Takes one read's worth; whether there may be more at once."""
         if not stream.is_watched or not self._has_room():
-            return
+            return False
         before = stream.spool.size
         count = stream.read(self._buffer)
         self._wrote(stream.spool, before)
         if stream.spool.error is not None:
-            self.stall(stream.spool.error, f"{stream.name}.spool")
+            self.stall(stream.spool.error, stream.spool.refused_file())
         elif count == 0:
             self._close(stream)
         elif count:
             self.on_read()
             self._gather(stream, count)
+            return True
+        return False
 
     def _gather(self, stream: Stream, count: int) -> None:
         """Lets more come before the next read: hardly where somebody listens, a little longer where nobody does."""
         now = time.monotonic()
         is_close = now - stream.last_read_at < CLOSE_S
         stream.last_read_at = now
-        if not (is_close and count < SMALL_BYTES and self.may_gather):
+        if not (is_close and count < stream.small_bytes and self.may_gather):
             return
         if self.control.heard_by("every"):
             self.control.tell("every")
@@ -132,17 +152,28 @@ class Storage:
         self._output_bytes += count
         self._bytes_since_room_check += count
         self.syncer.plan()
+        self._mark()
         excess = sum(each.kept_bytes() for each in self.spools) - self._max_bytes
         if excess > 0:
             self._give_up(excess)
 
+    def _mark(self) -> None:
+        """Remembers now and then how far each spool had come: what is older than a mark goes before what is younger."""
+        step = max(MIN_MARK_BYTES, self._max_bytes // MARKS_PER_BOUND)
+        if self._output_bytes >= self._marked_bytes + step:
+            self._marked_bytes = self._output_bytes
+            self._marks.append([spool.size for spool in self.spools])
+
     def _give_up(self, excess: int) -> None:
-        """Drops the oldest bytes behind the head, some more than needed so that not every read has to."""
-        spool = max(self.spools, key=lambda each: each.spare_bytes())
-        hole = spool.next_hole(excess + min(MAX_SLACK_BYTES, self._max_bytes // 16))
-        if hole is not None:
-            self.journal.append("hole", stream=spool.name, start=hole[0], end=hole[1])
-            spool.give_up(*hole)
+        """Drops the oldest bytes behind the head over all streams, as far as the next mark."""
+        while excess > 0 and self._marks:
+            for spool, end in zip(self.spools, self._marks.pop(0), strict=True):
+                hole = spool.hole_up_to(end)
+                if hole is not None:
+                    before = spool.kept_bytes()
+                    self.journal.append("hole", stream=spool.name, start=hole[0], end=hole[1])
+                    spool.give_up(*hole)
+                    excess -= before - spool.kept_bytes()
 
     def _close(self, stream: Stream) -> None:
         self._watch(stream, False)
@@ -168,7 +199,9 @@ class Storage:
             self._stalled_at = time.monotonic()
             for stream in self.streams:
                 self._watch(stream, False)
-            self.journal.append("stalled", **self.stalled)
+            if file != JOURNAL_NAME:
+                self.journal.append("stalled", **self.stalled)
+                self._is_told = True
             self.control.tell_stalled(self.stalled)
         self.timers.set("retry", RETRY_S, self._retry)
 
@@ -181,8 +214,19 @@ class Storage:
         if self.journal.error is not None or self._is_low() or any(spool.error for spool in self.spools):
             self.timers.set("retry", RETRY_S, self._retry)
             return
-        self.stalled = None
-        self.journal.append("resumed")
+        stalled, self.stalled = self.stalled, None
+        self._tell_of_it(stalled)
         self.control.tell_stalled(None)
         self.read_on()
         self.on_resumed(time.monotonic() - self._stalled_at)
+
+    def _tell_of_it(self, stalled: dict[str, Any] | None) -> None:
+        """Writes down that it goes on; of a journal that refused also that it did, but never twice."""
+        if self._is_told:
+            self.journal.append("resumed")
+        elif self.journal.is_last_said("resumed"):
+            return
+        elif stalled is not None and not self.journal.is_last_said("sealed"):
+            self.journal.append("stalled", **stalled)
+            self.journal.append("resumed")
+        self._is_told = False

@@ -7,8 +7,12 @@ import errno
 import os
 import signal
 import sys
+import time
 
 LINUX = sys.platform == "linux"
+
+AGAIN_TRIES = 50
+AGAIN_S = 0.001
 
 _PR_SET_CHILD_SUBREAPER = 36
 _FALLOC_FL_KEEP_SIZE = 1
@@ -32,6 +36,16 @@ def reserve(fd: int, offset: int, length: int) -> bool:
 def punch(fd: int, offset: int, length: int) -> bool:
     """Gives the room of these bytes back and leaves every offset as it was; False where the file system cannot."""
     return LINUX and _libc.fallocate(fd, _FALLOC_FL_KEEP_SIZE | _FALLOC_FL_PUNCH_HOLE, offset, length) == 0
+
+
+def write_at(fd: int, data: bytes | memoryview, offset: int) -> int:
+    """One write, of which some bytes went in. "Not now" is nobody's business but ours, unless it stays so."""
+    for _ in range(AGAIN_TRIES):
+        try:
+            return os.pwrite(fd, data, offset)
+        except BlockingIOError:
+            time.sleep(AGAIN_S)
+    return os.pwrite(fd, data, offset)
 
 
 def free_bytes(fd: int) -> int:

@@ -9,7 +9,7 @@ from limpet_keeper import system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 # A hydra is stopped in a few rounds; after this many, what is known so far is killed, and the search begins anew.
 FREEZE_ROUNDS = 200
@@ -45,22 +45,27 @@ def _all_by_parent() -> dict[int, list[int]]:
 
 
 def descendants(root: int) -> dict[int, Found]:
-    """Every living process below `root`, by pid. One that forks meanwhile may be found only the next time."""
-    # A kernel without that file has every process looked at instead.
+    """Every living process below `root`, by pid. One that forks meanwhile may be found only the next time.
+
+    A pid alone proves nothing: its process may end and the number go to a stranger at any moment. So a process counts
+    only as a child of one that is still itself after the child was looked at, or as a child of `root`, which is us.
+    """
+    # A kernel without the children file has every process looked at instead.
     by_parent = None if os.path.exists(f"/proc/{root}/task/{root}/children") else _all_by_parent()
-
-    def children(pid: int) -> Iterable[int]:
-        return _children(pid) if by_parent is None else by_parent.get(pid, ())
-
     found: dict[int, Found] = {}
-    unvisited = list(children(root))
+    unvisited = [Found(root, 0, system.start_time(root))]
     while unvisited:
-        pid = unvisited.pop()
-        state = system.process_state(pid)
-        if pid in found or state is None or state[0] in b"ZX":
-            continue
-        found[pid] = Found(pid, state[1], state[2])
-        unvisited.extend(children(pid))
+        above = unvisited.pop()
+        seen: list[Found] = []
+        for pid in _children(above.pid) if by_parent is None else by_parent.get(above.pid, ()):
+            state = system.process_state(pid)
+            if pid not in found and state is not None and state[0] not in b"ZX" and state[1] in (above.pid, root):
+                seen.append(Found(pid, state[1], state[2]))
+        if above.pid != root and system.start_time(above.pid) != above.start_time:
+            seen = [each for each in seen if each.parent == root]
+        for each in seen:
+            found[each.pid] = each
+            unvisited.append(each)
     return found
 
 
@@ -126,7 +131,7 @@ class Tree:
         for process in stopped.values():
             # A stopped one whose parent died was adopted by the keeper meanwhile: take it as it is now.
             state = system.process_state(process.pid)
-            if state is not None and state[2] == process.start_time:
+            if state is not None and state[1] in (process.parent, self.root) and state[2] == process.start_time:
                 process.parent = state[1]
                 self._send(process, signal.SIGKILL)
 

@@ -6,6 +6,7 @@ import select
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -72,3 +73,40 @@ def test_a_daemon_that_cannot_start_says_why(home: Path) -> None:
 
     asyncio.run(asyncio.wait_for(scenario(), 100))
     assert not is_listening(str(home / "daemon.sock"))
+
+
+@pytest.mark.requirement("6.1")
+def test_a_home_that_another_has_just_taken_is_waited_for(home: Path) -> None:
+    """Injector: a process that holds the home's lock without listening, and lets go when it is told to."""
+    home.mkdir(mode=0o700)
+    holder = (
+        "import fcntl, os, sys; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX);"
+        "f.write(f'{os.getpid()}\\n'); f.flush(); print(); sys.stdin.read()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", holder, str(home / "daemon.lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.readline()
+
+        async def scenario() -> None:
+            finding = asyncio.ensure_future(limpet.connect(home).__aenter__())
+            await asyncio.to_thread(until_one_was_turned_away, home)
+            assert not finding.done()
+            process.communicate()
+            client = await finding
+            assert (await client.call_checked("daemon.status"))["home"] == str(home)
+            await client.__aexit__(None, None, None)
+
+        asyncio.run(asyncio.wait_for(scenario(), 100))
+
+
+def until_one_was_turned_away(home: Path) -> None:
+    """Its log alone tells; nothing wakes anybody."""
+    log = home / "daemon.log"
+    deadline = time.monotonic() + 60
+    while not (log.exists() and "held by pid" in log.read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

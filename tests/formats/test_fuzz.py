@@ -7,7 +7,7 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,7 @@ import pytest
 from fuzz import report
 from fuzz.engine import HANG_S, SLOW_S, Watch, bent
 from fuzz.feed import Feed, pieces
-from fuzz.targets import NAMES, journal
-from limpet_keeper.journal import Line, decode_lines
+from fuzz.targets import NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -79,28 +78,6 @@ def test_a_hang_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     watched = watch(tmp_path, check)
     watched(b"")
     assert next(iter(watched.findings)).startswith("TooSlow")
-
-
-def forgetful(data: bytes, chain: int = 0, start: int = 0) -> Iterator[Line]:
-    """A decoder that takes each line by itself: doubled, dropped and swapped lines are sound to it."""
-    del chain
-    for line in decode_lines(data, 0, start):
-        written = data[line.start - start : line.end - start].split(b" ")[1]
-        yield Line(line.start, line.end, line.body, int(written, 16), True)
-
-
-def test_the_journal_target_finds_a_decoder_that_notices_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its seeds alone are enough: they are sound for the real decoder and break every law for this one."""
-    for seed in journal.seeds():
-        journal.check(seed)
-    monkeypatch.setattr(journal, "decode_lines", forgetful)
-    broken = 0
-    for seed in journal.seeds():
-        try:
-            journal.check(seed)
-        except (AssertionError, ValueError, IndexError):
-            broken += 1
-    assert broken > len(journal.seeds()) // 4
 
 
 def test_choices_come_from_the_bytes_alone() -> None:

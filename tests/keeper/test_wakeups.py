@@ -39,6 +39,7 @@ def test_whom_a_fact_wakes(tmp_path: Path) -> None:
         for mode, listener in listeners.items():
             assert listener.call("hello", protocol=1, **({"wake": mode} if mode else {}))["ok"]
         assert keeper.sh("cat; exec sleep 1000", stdin="open", sync_ms=50)["ok"]
+        settle(keeper)
         seen: dict[Any, int] = {mode: len(woken(listener)) for mode, listener in listeners.items()}
         assert seen == {"every": 1, "state": 1, "never": 0, None: 0}
         assert keeper.write(b"output")["ok"]
@@ -90,5 +91,5 @@ def test_who_reads_after_a_wakeup_misses_nothing(tmp_path: Path, mode: str) -> N
     with Keeper(tmp_path / "run") as keeper:
         assert keeper.call("wake", on=mode)["ok"]
         assert keeper.sh(script)["ok"]
-        facts = keeper.wait_until(lambda facts: facts if facts[-1]["fact"] == "ended" else None)
+        facts = keeper.wait_until(lambda facts: facts if facts[-1]["fact"] in ("ended", "sealed") else None)
         assert extent(facts, "stdout") == len(keeper.spool()) == 8890

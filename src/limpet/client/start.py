@@ -124,7 +124,8 @@ async def _spawn(home: str, ready_s: float) -> dict[str, Any]:
         said = None
     if not isinstance(said, dict):
         complaint = complaint.removeprefix("limpet: ") or f"the daemon did not start: see {home}/daemon.log"
-        raise Refusal("unavailable", complaint, reason="not_started")
+        # the contract's words: a daemon of any version says them
+        raise Refusal("unavailable", complaint, reason="home_held" if "held by pid" in complaint else "not_started")
     return said  # pyright: ignore[reportUnknownVariableType]
 
 

@@ -17,8 +17,10 @@ import msgspec
 from limpet.engine.link import KeeperLink
 from limpet.model.errors import Refusal
 
-IDLE_KEEPERS: Final = 4
-REFILL_AFTER_S: Final = 0.02
+IDLE_KEEPERS: Final = 6
+# Making a keeper ready takes what a run that is just starting needs: it waits for a quiet moment, unless few are left.
+REFILL_AFTER_S: Final = 0.1
+FEW_KEEPERS: Final = 2
 
 _decoder: Final = msgspec.json.Decoder(dict[str, Any])
 _encoder: Final = msgspec.json.Encoder()
@@ -45,6 +47,7 @@ class Nursery:
         self._unread = b""
         self._tasks: set[asyncio.Task[None]] = set()
         self._has_answered = False
+        self._refill_timer: asyncio.TimerHandle | None = None
         self._closing = False
 
     def open(self) -> None:
@@ -72,8 +75,10 @@ class Nursery:
 
     def _refill_soon(self) -> None:
         """Not while the run that took one is just starting, as long as there are others."""
-        if self._idle:
-            asyncio.get_running_loop().call_later(REFILL_AFTER_S, self._refill)
+        if self._refill_timer is not None:
+            self._refill_timer.cancel()
+        if len(self._idle) >= FEW_KEEPERS:
+            self._refill_timer = asyncio.get_running_loop().call_later(REFILL_AFTER_S, self._refill)
         else:
             self._refill()
 

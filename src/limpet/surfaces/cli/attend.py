@@ -1,6 +1,7 @@
 """Stays with a run until it ends: copies its streams, feeds its stdin, passes signals on."""
 
 import asyncio
+import itertools
 import os
 import signal
 import threading
@@ -110,12 +111,12 @@ class Attendance:
 
     def _feed(self) -> None:
         """In a thread: reads stdin and writes it to the run, one piece after the other, then its end."""
-        while True:
+        for piece in itertools.count():
             try:
                 data = os.read(0, _STDIN_BYTES)
             except OSError:
                 data = b""
-            asked: dict[str, Any] = {"run_id": self._run_id}
+            asked: dict[str, Any] = {"run_id": self._run_id, "key": f"{self._run_id}.stdin.{piece}"}
             asked |= {"data_base64": b64encode(data).decode()} if data else {"close": True}
             try:
                 writing = asyncio.run_coroutine_threadsafe(self._client.call_raw("runs.write", asked), self._loop)
