@@ -76,14 +76,16 @@ def boot_id() -> str:
     return read_small("/proc/sys/kernel/random/boot_id").decode().strip()
 
 
-def process_state(pid: int) -> tuple[bytes, int, int] | None:
-    """State letter, parent and start time (in ticks since boot) of a process; None when there is none."""
+def process_state(pid: int) -> tuple[bool, int, int] | None:
+    """Whether a process lives, its parent, and its start time in ticks since boot; None when there is none."""
     stat = read_small(f"/proc/{pid}/stat")
     if not stat:
         return None
     # The name in parentheses may hold anything, parentheses too.
     fields = stat[stat.rfind(b")") + 2 :].split()
-    return fields[0], int(fields[1]), int(fields[19])
+    # One whose first thread has ended looks like a zombie while its other threads live on.
+    alive = fields[0] not in b"ZX" or int(fields[17]) > 1
+    return alive, int(fields[1]), int(fields[19])
 
 
 def start_time(pid: int) -> int:

@@ -59,7 +59,7 @@ def descendants(root: int) -> dict[int, Found]:
         seen: list[Found] = []
         for pid in _children(above.pid) if by_parent is None else by_parent.get(above.pid, ()):
             state = system.process_state(pid)
-            if pid not in found and state is not None and state[0] not in b"ZX" and state[1] in (above.pid, root):
+            if pid not in found and state is not None and state[0] and state[1] in (above.pid, root):
                 seen.append(Found(pid, state[1], state[2]))
         if above.pid != root and system.start_time(above.pid) != above.start_time:
             seen = [each for each in seen if each.parent == root]

@@ -89,4 +89,4 @@ def _end_session(started: Started, keeper: Witness) -> list[int]:
 
 def _is_alive(pid: int) -> bool:
     state = system.process_state(pid)
-    return state is not None and state[0] not in b"ZX"
+    return state is not None and state[0]
