@@ -1,9 +1,15 @@
-"""Starts one keeper cold, or the nursery that forks them warm: `python -m limpet_keeper keep DIR | nursery`."""
+"""Starts one keeper cold, or the nursery that forks them warm: `python -m limpet_keeper keep DIR | nursery`.
+
+Run by its path with `-I -S` it is leaner: nothing that the machine adds to its Python gets in.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+
+if not __package__:
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from limpet_keeper import nursery
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
-import selectors
-import socket
-import struct
 import sys
 import termios
 
-from limpet_keeper.journal import encode_json
+from limpet_keeper import lean_json
+from limpet_keeper.bare import accept, socket
+from limpet_keeper.loop import READ, WRITE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+    from limpet_keeper.loop import Loop
 
     Json = dict[str, Any]
 
@@ -102,9 +102,9 @@ class Connection:
         connected.setblocking(False)
 
     def on_event(self, mask: int) -> None:
-        if mask & selectors.EVENT_WRITE:
+        if mask & WRITE:
             self._send_rest()
-        if mask & selectors.EVENT_READ:
+        if mask & READ:
             self._receive()
 
     def _receive(self) -> None:
@@ -132,7 +132,7 @@ class Connection:
 
     def _take(self, line: bytes) -> None:
         try:
-            frame: Any = json.loads(line)
+            frame: Any = lean_json.decode(line)
         except (ValueError, RecursionError):
             frame = None
         if not _is_object(frame):
@@ -180,7 +180,7 @@ class Connection:
         if self.socket.fileno() < 0:
             return
         self.wake_sent = False
-        self.unsent += encode_json(frame).encode() + b"\n"
+        self.unsent += lean_json.encode(frame).encode() + b"\n"
         self._send_rest()
         if len(self.unsent) > MAX_UNSENT_BYTES:
             self.control.drop(self)
@@ -205,12 +205,12 @@ class Control:
 
     def __init__(
         self,
-        selector: selectors.BaseSelector,
+        loop: Loop,
         handle: Callable[[Connection, Json], Json | None],
         dropped: Callable[[Connection], None],
         journal_bytes: Callable[[], int],
     ) -> None:
-        self.selector = selector
+        self.loop = loop
         self.handle = handle
         self.dropped = dropped
         self.journal_bytes = journal_bytes
@@ -224,30 +224,28 @@ class Control:
         os.umask(umask)
         self.listener.listen(128)
         self.listener.setblocking(False)
-        self.selector.register(self.listener, selectors.EVENT_READ, self.accept)
+        self.loop.watch(self.listener.fileno(), READ, self.accept)
 
     def accept(self, _mask: int = 0) -> None:
         """Takes in everyone who waits at the door."""
         while True:
             try:
-                connected, _ = self.listener.accept()
+                connected = accept(self.listener)
             except OSError:
                 return
             connection = Connection(connected, self)
             self.connections.append(connection)
-            self.selector.register(connected, selectors.EVENT_READ, connection.on_event)
+            self.loop.watch(connected.fileno(), READ, connection.on_event)
 
     def listen_for(self, connection: Connection) -> None:
-        """Asks the selector for what the connection needs now."""
-        mask = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.unsent else 0)
-        key = self.selector.get_key(connection.socket)
-        if key.events != mask:
-            self.selector.modify(connection.socket, mask, connection.on_event)
+        """Asks the loop for what the connection needs now."""
+        mask = READ | (WRITE if connection.unsent else 0)
+        self.loop.watch(connection.socket.fileno(), mask, connection.on_event)
 
     def drop(self, connection: Connection) -> None:
         if connection.socket.fileno() < 0:
             return
-        self.selector.unregister(connection.socket)
+        self.loop.forget(connection.socket.fileno())
         connection.socket.close()
         self.connections.remove(connection)
         self.dropped(connection)
@@ -270,7 +268,7 @@ class Control:
     def close(self) -> None:
         for connection in list(self.connections):
             self.drop(connection)
-        self.selector.unregister(self.listener)
+        self.loop.forget(self.listener.fileno())
         self.listener.close()
 
 
@@ -282,7 +280,7 @@ def _unread_bytes(connected: socket.socket) -> int:
     """How much of what was sent the other side has not taken yet; 0 where the system does not say."""
     if sys.platform != "linux":
         return 0
-    return struct.unpack("i", fcntl.ioctl(connected, termios.TIOCOUTQ, b"\0\0\0\0"))[0]
+    return int.from_bytes(fcntl.ioctl(connected.fileno(), termios.TIOCOUTQ, b"\0\0\0\0"), sys.byteorder)
 
 
 def unlink(directory_fd: int) -> None:

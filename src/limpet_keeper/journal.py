@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 import zlib
 
-from limpet_keeper import system
+from limpet_keeper import lean_json, system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +20,6 @@ RESERVE_BYTES = 16384
 
 # Facts that only those who want to hear everything are woken for.
 QUIET_FACTS = ("starting", "wrote", "stdin", "stream_closed", "synced")
-
-encode_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Line:
@@ -85,7 +82,7 @@ class Journal:
         """Records a fact now; when storage refuses it, `error` says so and `flush` tries again."""
         self.has_news = self.has_news or fact not in QUIET_FACTS
         self._last_said = fact
-        self._append(encode_json({"fact": fact, **fields})[1:].encode())
+        self._append(lean_json.encode({"fact": fact, **fields})[1:].encode())
 
     def append_wrote(self, stream: str, start: int, end: int) -> None:
         """The one hot fact, without the cost of building an object."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import os
-import selectors
-import signal
 import sys
 
 from limpet_keeper import control, requests, system
+from limpet_keeper.bare import signal
 from limpet_keeper.control import Connection, Control, Refused
 from limpet_keeper.journal import JOURNAL_NAME
 from limpet_keeper.ladder import Ladder
+from limpet_keeper.loop import READ, Loop
 from limpet_keeper.output import PIPE_BYTES, Stream
 from limpet_keeper.settings import Settings
 from limpet_keeper.stdin import Stdin, Write
@@ -62,29 +62,28 @@ class Keeper:
         self._survivors: list[int] = []
         self._told_bytes = 0
         self._gone = False
-        self.selector = selectors.DefaultSelector()
+        self.loop = Loop()
         self.timers = Timers()
         self.tree = Tree(None)
         self.ladder = Ladder(self.tree, journal, self.timers, self._settle)
-        self.control = Control(self.selector, self._on_request, self._on_dropped, lambda: journal.size)
+        self.control = Control(self.loop, self._on_request, self._on_dropped, lambda: journal.size)
         self._bell, self._ringer = os.pipe()
         os.set_blocking(self._bell, False)
         os.set_blocking(self._ringer, False)
         self.syncer = Syncer(spools, journal, self.timers, self._ring)
-        self.storage = Storage(spools, directory_fd, journal, self.control, self.selector, self.timers, self.syncer)
+        self.storage = Storage(spools, directory_fd, journal, self.control, self.loop, self.timers, self.syncer)
         self.storage.on_read = self._on_read
         self.storage.on_closed = self._on_closed
         self.storage.on_resumed = self._on_resumed
 
     def serve(self) -> None:
         """Keeps the run until nothing of it is left to keep."""
-        self.selector.register(self._bell, selectors.EVENT_READ, self._on_bell)
+        self.loop.watch(self._bell, READ, self._on_bell)
         signal.set_wakeup_fd(self._ringer, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         self.timers.set("unclaimed", UNCLAIMED_S, self._on_unclaimed)
         while not self._gone:
-            for key, mask in self.selector.select(self.timers.next_s()):
-                key.data(mask)
+            self.loop.turn(self.timers.next_s())
             self.timers.fire()
             if self.journal.error is not None:
                 self.storage.stall(self.journal.error, JOURNAL_NAME)
@@ -162,7 +161,7 @@ class Keeper:
         if refusal is not None:
             self._not_started(**refusal)
             return
-        self.selector.register(self.launcher.status, selectors.EVENT_READ, self._on_executed)
+        self.loop.watch(self.launcher.status, READ, self._on_executed)
         self.launcher.go(
             {
                 "argv": self.settings.argv,
@@ -190,7 +189,7 @@ class Keeper:
 
     def _on_executed(self, _mask: int) -> None:
         """The program runs, or the launcher says why it cannot."""
-        self.selector.unregister(self.launcher.status)
+        self.loop.forget(self.launcher.status)
         refusal = self.launcher.refusal()
         if refusal is not None:
             self._not_started(**refusal)
@@ -216,10 +215,10 @@ class Keeper:
         if self.terminal_fd >= 0:
             for fd in (ours.stdin, ours.stdout, ours.stderr):
                 os.close(fd)
-            self.stdin = Stdin(self.terminal_fd, True, self.journal, self.selector)
+            self.stdin = Stdin(self.terminal_fd, True, self.journal, self.loop)
             streams = [Stream(self.terminal_fd, self.spools[0], True)]
         else:
-            self.stdin = Stdin(ours.stdin, False, self.journal, self.selector)
+            self.stdin = Stdin(ours.stdin, False, self.journal, self.loop)
             if self.settings.stdin == "null":
                 self.stdin.discard()
             elif self.settings.stdin_data is not None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import signal
-
 from limpet_keeper import system
+from limpet_keeper.bare import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

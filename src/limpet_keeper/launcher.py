@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import resource  # also what wait4 answers with: imported once in the nursery, not in every keeper
-import signal
 import sys
 
-from limpet_keeper import system
+from limpet_keeper import lean_json, system
+from limpet_keeper.bare import signal
 from limpet_keeper.tree import write_file
 
 TYPE_CHECKING = False
@@ -57,7 +56,7 @@ class Launcher:
 
     def go(self, request: Json) -> None:
         """Lets it become the command; `status` then gives a refusal, or end of file once the program runs."""
-        data = memoryview(json.dumps(request).encode() + b"\n")
+        data = memoryview(lean_json.encode(request).encode() + b"\n")
         while data:
             data = data[os.write(self._go, data) :]
         os.close(self._go)
@@ -73,7 +72,7 @@ class Launcher:
         while part := os.read(self.status, 65536):
             parts.append(part)
         os.close(self.status)
-        return json.loads(b"".join(parts)) if parts else None
+        return lean_json.decode(b"".join(parts)) if parts else None
 
 
 def _wait_and_become(go: int, status: int, pipes: tuple[int, int, int], cgroup: str | None, umask: int) -> NoReturn:
@@ -97,7 +96,7 @@ def _wait_and_become(go: int, status: int, pipes: tuple[int, int, int], cgroup: 
         while part := os.read(go, 1 << 20):
             parts.append(part)
         if parts:
-            os.write(status, json.dumps(_become(json.loads(b"".join(parts)), pipes)).encode())
+            os.write(status, lean_json.encode(_become(lean_json.decode(b"".join(parts)), pipes)).encode())
         else:
             code = 0  # the keeper went away before it was started
     finally:

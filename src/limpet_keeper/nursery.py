@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
-import signal
 
-from limpet_keeper import system
+from limpet_keeper import lean_json, system
+from limpet_keeper.bare import signal
 from limpet_keeper.prepare import prepare, remove
 
 TYPE_CHECKING = False
@@ -48,7 +47,7 @@ def _leave(keeper: Keeper) -> None:
 
 def _announce(message: Mapping[str, object]) -> None:
     # One write of less than a pipe takes at once: lines of keepers do not mix.
-    os.write(1, json.dumps(message).encode() + b"\n")
+    os.write(1, lean_json.encode(message).encode() + b"\n")
 
 
 def _let_go_of_stdio() -> None:
@@ -71,7 +70,7 @@ def serve(cgroup_parent: str | None) -> None:
     while data := os.read(0, 65536):
         *lines, unread = (unread + data).split(b"\n")
         for line in lines:
-            path = json.loads(line)["prepare"]
+            path = lean_json.decode(line)["prepare"]
             try:
                 child = os.fork()
             except OSError as error:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import os
-import signal
 
 from limpet_keeper import PROTOCOL, VERSION, system
+from limpet_keeper.bare import signal
 from limpet_keeper.control import SOCKET_NAME
 from limpet_keeper.journal import JOURNAL_NAME, Journal
 from limpet_keeper.keeper import Keeper

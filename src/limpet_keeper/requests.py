@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
 import fcntl
 import os
@@ -65,8 +64,8 @@ def start(keeper: Keeper, connection: Connection, request: Json) -> None:
 
 def write(keeper: Keeper, connection: Connection, request: Json) -> None:
     try:
-        data = base64.b64decode(request["data"], validate=True)
-    except (binascii.Error, ValueError):
+        data = binascii.a2b_base64(request["data"], strict_mode=True)
+    except ValueError:
         raise Refused("invalid_argument", "data: must be base64") from None
     if keeper.stdin is None:
         raise Refused("conflict", "the command does not run yet")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
 
 from limpet_keeper.control import Refused
@@ -69,8 +68,8 @@ class Settings:
                 raise _refused("stdin", "a terminal is its own input: leave it out")
         elif isinstance(stdin, dict):
             try:
-                self.stdin_data = base64.b64decode(stdin.get("data", 0), validate=True)
-            except (TypeError, ValueError, binascii.Error):
+                self.stdin_data = binascii.a2b_base64(stdin.get("data", 0), strict_mode=True)
+            except (TypeError, ValueError):
                 raise _refused("stdin", 'data: must be base64, as in {"data": "aGkK"}') from None
             self.stdin = "data"
         elif stdin in ("null", "open"):

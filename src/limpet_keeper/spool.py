@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import struct
 import zlib
-from array import array
 
 from limpet_keeper import system
 
@@ -40,7 +40,7 @@ class Spool:
     def append(self, data: memoryview, bare_places: list[int]) -> int:
         """Takes `data`, with the places of its bare LFs, and writes it; returns how many bytes went in."""
         if bare_places:
-            self._bare_waiting = array("Q", [self.size + place for place in bare_places]).tobytes()
+            self._bare_waiting = struct.pack(f"{len(bare_places)}Q", *(self.size + place for place in bare_places))
         self.waiting = data
         return self.flush()
 

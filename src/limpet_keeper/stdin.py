@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import base64
+import binascii
 import os
-import selectors
 import termios
 
 from limpet_keeper.control import Refused
+from limpet_keeper.loop import WRITE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from limpet_keeper.control import Connection
     from limpet_keeper.journal import Journal
+    from limpet_keeper.loop import Loop
 
 CHUNK_BYTES = 65536
 RECORDED_BYTES = 4096
@@ -43,11 +44,11 @@ class Write:
 class Stdin:
     """The command's input: a pipe or a terminal's master side, and the writes that wait for it."""
 
-    def __init__(self, fd: int, is_terminal: bool, journal: Journal, selector: selectors.BaseSelector) -> None:
+    def __init__(self, fd: int, is_terminal: bool, journal: Journal, loop: Loop) -> None:
         self.fd = fd
         self.is_terminal = is_terminal
         self.journal = journal
-        self.selector = selector
+        self.loop = loop
         self.queue: list[Write] = []
         self.taken_bytes = 0
         self.line_bytes = 0
@@ -120,7 +121,7 @@ class Stdin:
         start = self.taken_bytes
         self.taken_bytes += len(data)
         write.written += len(data)
-        shown = None if secret or len(data) > RECORDED_BYTES else base64.b64encode(data).decode()
+        shown = None if secret or len(data) > RECORDED_BYTES else binascii.b2a_base64(data, newline=False).decode()
         self.journal.append("stdin", start=start, end=self.taken_bytes, data=shown, secret=secret)
 
     def cancel(self, connection: Connection, of: int) -> bool:
@@ -159,7 +160,7 @@ class Stdin:
 
     def _wait(self, wanted: bool) -> None:
         if wanted and not self._waits:
-            self.selector.register(self._wait_fd, selectors.EVENT_WRITE, self.pump)
+            self.loop.watch(self._wait_fd, WRITE, self.pump)
         elif self._waits and not wanted:
-            self.selector.unregister(self._wait_fd)
+            self.loop.forget(self._wait_fd)
         self._waits = wanted

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import errno
 import mmap
-import selectors
 import time
 
 from limpet_keeper import system
 from limpet_keeper.journal import JOURNAL_NAME
+from limpet_keeper.loop import READ
 from limpet_keeper.output import PIPE_BYTES, Stream
 
 TYPE_CHECKING = False
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from limpet_keeper.control import Control
     from limpet_keeper.journal import Journal
+    from limpet_keeper.loop import Loop
     from limpet_keeper.settings import Settings
     from limpet_keeper.spool import Spool
     from limpet_keeper.sync import Syncer
@@ -46,7 +47,7 @@ class Storage:
         directory_fd: int,
         journal: Journal,
         control: Control,
-        selector: selectors.BaseSelector,
+        loop: Loop,
         timers: Timers,
         syncer: Syncer,
     ) -> None:
@@ -54,7 +55,7 @@ class Storage:
         self.directory_fd = directory_fd
         self.journal = journal
         self.control = control
-        self.selector = selector
+        self.loop = loop
         self.timers = timers
         self.syncer = syncer
         self.streams: list[Stream] = []
@@ -98,9 +99,9 @@ class Storage:
         wanted = wanted and stream.is_open and self.stalled is None
         if wanted and not stream.is_watched:
             on_event: Callable[[int], bool] = lambda _mask: self._on_readable(stream)  # noqa: E731
-            self.selector.register(stream.fd, selectors.EVENT_READ, on_event)
+            self.loop.watch(stream.fd, READ, on_event)
         elif stream.is_watched and not wanted:
-            self.selector.unregister(stream.fd)
+            self.loop.forget(stream.fd)
         stream.is_watched = wanted
 
     def take_what_is_there(self) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
-import signal
 import sys
 import time
+
+from limpet_keeper.bare import c_function, c_int, c_int64, signal
 
 LINUX = sys.platform == "linux"
 
@@ -18,24 +18,24 @@ _PR_SET_CHILD_SUBREAPER = 36
 _FALLOC_FL_KEEP_SIZE = 1
 _FALLOC_FL_PUNCH_HOLE = 2
 
-_libc = ctypes.CDLL(None, use_errno=True)
 if LINUX:
-    _libc.fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+    _prctl = c_function("prctl", c_int, c_int, c_int, c_int, c_int)
+    _fallocate = c_function("fallocate", c_int, c_int, c_int64, c_int64)
 
 
 def become_subreaper() -> bool:
     """From now on every orphan among this process's descendants becomes its child."""
-    return LINUX and _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    return LINUX and _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
 
 
 def reserve(fd: int, offset: int, length: int) -> bool:
     """Sets room aside without changing the file's size; False where it cannot be had."""
-    return LINUX and _libc.fallocate(fd, _FALLOC_FL_KEEP_SIZE, offset, length) == 0
+    return LINUX and _fallocate(fd, _FALLOC_FL_KEEP_SIZE, offset, length) == 0
 
 
 def punch(fd: int, offset: int, length: int) -> bool:
     """Gives the room of these bytes back and leaves every offset as it was; False where the file system cannot."""
-    return LINUX and _libc.fallocate(fd, _FALLOC_FL_KEEP_SIZE | _FALLOC_FL_PUNCH_HOLE, offset, length) == 0
+    return LINUX and _fallocate(fd, _FALLOC_FL_KEEP_SIZE | _FALLOC_FL_PUNCH_HOLE, offset, length) == 0
 
 
 def write_at(fd: int, data: bytes | memoryview, offset: int) -> int:
@@ -107,7 +107,8 @@ def signal_number(name: str) -> int | None:
 
 def signal_name(number: int) -> str:
     """The name of a signal; real-time ones count from SIGRTMIN."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"SIGRTMIN+{number - signal.SIGRTMIN}" if hasattr(signal, "SIGRTMIN") else f"SIG{number}"
+    # The first in the alphabet is the one in use: SIGABRT, not SIGIOT.
+    for name in dir(signal):
+        if signal_number(name) == number:
+            return name
+    return f"SIGRTMIN+{number - signal.SIGRTMIN}" if hasattr(signal, "SIGRTMIN") else f"SIG{number}"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 
 from limpet_keeper import system
+from limpet_keeper.bare import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -186,7 +186,7 @@ class Nursery:
 
 
 def _start(cgroup_parent: Path | None) -> subprocess.Popen[bytes]:
-    command: Sequence[str] = [sys.executable, "-P", "-m", "limpet_keeper", "nursery"]
+    command: Sequence[str] = [sys.executable, "-I", "-S", limpet_keeper.__main__.__file__, "nursery"]
     if cgroup_parent is not None:
         command = [*command, "--cgroup", str(cgroup_parent)]
     # Its environment can be read by every run's processes: there is nothing in it.
