@@ -141,7 +141,8 @@ class Engine:
         if live.run.created_at is not None:
             self._store.put(live.run, status_of(live.run))
         if live.run.is_over:
-            live.directory.remove(START_REQUEST)
+            # Behind those who wait for the end: they do not wait for the disk.
+            asyncio.get_running_loop().call_soon(live.directory.remove, START_REQUEST)
 
     def _on_keeper_gone(self, live: LiveRun) -> None:
         live.link = None

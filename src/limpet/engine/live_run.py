@@ -57,12 +57,9 @@ class LiveRun:
             return
         for fact in facts:
             self.run = fold(self.run, fact)
+        self.wake_all()
         if not all(isinstance(fact, Wrote | Stdin | Synced) for fact in facts):
             self.on_change(self)
-        for future in self._waiting:
-            if not future.done():
-                future.set_result(None)
-        self._waiting.clear()
 
     # The keeper.
 
@@ -112,7 +109,7 @@ class LiveRun:
                 self._unlisten()
 
     def wake_all(self) -> None:
-        """Lets every waiter look again: the keeper is gone."""
+        """Lets every waiter look again."""
         for future in self._waiting:
             if not future.done():
                 future.set_result(None)

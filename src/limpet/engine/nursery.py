@@ -14,13 +14,17 @@ from typing import Any, Final
 
 import msgspec
 
+import limpet_keeper
 from limpet.engine.link import KeeperLink
 from limpet.model.errors import Refusal
+from limpet.store.run_directory import DAEMON_JOURNAL, START_REQUEST
 
 IDLE_KEEPERS: Final = 6
 # Making a keeper ready takes what a run that is just starting needs: it waits for a quiet moment, unless few are left.
 REFILL_AFTER_S: Final = 0.1
 FEW_KEEPERS: Final = 2
+# By its path, isolated: nothing that the machine adds to its Python costs a keeper memory.
+KEEPER_PROGRAM: Final = Path(limpet_keeper.__file__).with_name("__main__.py")
 
 _decoder: Final = msgspec.json.Decoder(dict[str, Any])
 _encoder: Final = msgspec.json.Encoder()
@@ -92,7 +96,10 @@ class Nursery:
             path = str(self._slots / f"{os.getpid()}-{next(self._serial)}")
             self._preparing.add(path)
             with contextlib.suppress(BrokenPipeError):  # its end is noticed where its answers are read
-                os.write(process.stdin.fileno(), _encoder.encode({"prepare": path}) + b"\n")
+                os.write(
+                    process.stdin.fileno(),
+                    _encoder.encode({"prepare": path, "files": [DAEMON_JOURNAL, START_REQUEST]}) + b"\n",
+                )
 
     def _running_process(self) -> subprocess.Popen[bytes]:
         if self._process is None:
@@ -186,11 +193,11 @@ class Nursery:
 
 
 def _start(cgroup_parent: Path | None) -> subprocess.Popen[bytes]:
-    command: Sequence[str] = [sys.executable, "-I", "-S", limpet_keeper.__main__.__file__, "nursery"]
+    command: Sequence[str] = [sys.executable, "-I", "-S", str(KEEPER_PROGRAM), "nursery"]
     if cgroup_parent is not None:
         command = [*command, "--cgroup", str(cgroup_parent)]
     # Its environment can be read by every run's processes: there is nothing in it.
-    env = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "PYTHONPATH") if name in os.environ}
+    env = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
     return subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, start_new_session=True, bufsize=0
     )

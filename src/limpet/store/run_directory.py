@@ -51,8 +51,8 @@ class RunDirectory:
         return False
 
     def write_private(self, name: str, data: bytes) -> None:
-        """A new file that only its owner may read, whatever the umask."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        """A file that only its owner may read, whatever the umask: new, or laid out empty ahead."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         fd = os.open(self.path / name, flags, 0o600)
         try:
             os.fchmod(fd, 0o600)

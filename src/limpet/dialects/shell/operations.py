@@ -118,7 +118,7 @@ def _ask(engine: Engine, request: ShellRequest, caller: Caller) -> Ask:
         labels=request.labels,
         context={name: value for name, value in context.items() if value is not None},
         key=request.key,
-        request_digest=_digest(request),
+        request_digest=None if request.key is None else _digest(request),
     )
 
 
