@@ -11,7 +11,7 @@ import sys
 if not __package__:
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from limpet_keeper import nursery
+from limpet_keeper import nursery, system
 
 USAGE = "usage: python -m limpet_keeper (keep DIR | nursery) [--cgroup PARENT]"
 
@@ -22,6 +22,7 @@ def main(arguments: list[str]) -> int:
         cgroup_parent = arguments[-1]
         arguments = arguments[:-2]
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    system.reset_signals()
     if len(arguments) == 2 and arguments[0] == "keep":
         # A shell's job leads a group, and so cannot lead a session: its child can.
         if os.getpgrp() == os.getpid() and (child := os.fork()):

@@ -284,13 +284,13 @@ class Keeper:
         if self.phase != RUNNING:
             return  # it was given up as one that may not be signalled, and went by itself
         self.phase = DRAINING
+        if self.stdin is not None and not self.stdin.is_terminal:
+            self.stdin.close("broken")  # first: what follows may come as far as the last record
         self.timers.set("quiet", QUIET_S, self._on_drained)
         self.timers.set("drain", DRAIN_S, self._on_drained)
         self.storage.may_gather = False
         self.storage.read_on()
         self.storage.take_what_is_there()
-        if self.stdin is not None and not self.stdin.is_terminal:
-            self.stdin.close("broken")
 
     def _who_ended_it(self, signal_name: str | None, oom: bool, cpu_s: float) -> str:
         if self.ladder.by is not None:

@@ -83,11 +83,8 @@ def _wait_and_become(go: int, status: int, pipes: tuple[int, int, int], cgroup: 
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)
         os.dup2(null, 1)
-        signal.set_wakeup_fd(-1)
-        # SIGKILL and SIGSTOP have no disposition to reset.
-        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        for number in system.IGNORED:
             signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.umask(umask)
         joined = _join(cgroup)
         _become(REHEARSAL, pipes)

@@ -38,7 +38,7 @@ def decode(data: bytes) -> Any:
     text = data.decode().strip(_SPACE)
     try:
         value, end = _scan(text, 0)
-    except StopIteration:
+    except (StopIteration, SystemError):  # the C part finds no exception to raise where json is not imported
         raise ValueError("no JSON") from None
     if end != len(text):
         raise ValueError("more than one JSON value")

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 STREAMS = ("stdout", "stderr")
-IGNORED = ("SIGHUP", "SIGINT", "SIGTERM", "SIGPIPE", "SIGXFSZ")
 
 
 def prepare(path: str, cgroup_parent: str | None, umask: int, files: Sequence[str] = ()) -> Keeper:
@@ -40,8 +39,8 @@ def prepare(path: str, cgroup_parent: str | None, umask: int, files: Sequence[st
 
 
 def _prepare_in(path: str, directory_fd: int, cgroup: str | None, umask: int, files: Sequence[str]) -> Keeper:
-    for name in IGNORED:
-        signal.signal(getattr(signal, name), signal.SIG_IGN)
+    for number in system.IGNORED:
+        signal.signal(number, signal.SIG_IGN)
     system.become_subreaper()
     # First of all, so that it inherits nothing but its pipes.
     launcher = Launcher(cgroup, umask)

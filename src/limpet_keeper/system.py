@@ -23,6 +23,19 @@ if LINUX:
     _fallocate = c_function("fallocate", c_int, c_int, c_int64, c_int64)
 
 
+# What a terminal or a service manager sends to groups, and what a write can bring.
+IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ)
+
+
+def reset_signals() -> None:
+    """Every signal does again what it does by default, whatever was inherited, and none is blocked."""
+    signal.set_wakeup_fd(-1)
+    # SIGKILL and SIGSTOP have no disposition to reset.
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
 def become_subreaper() -> bool:
     """From now on every orphan among this process's descendants becomes its child."""
     return LINUX and _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0

@@ -312,7 +312,8 @@ class Engine:
             return live
         if not live.run.is_over:
             live.ask(lambda n, at, after: StopAsked(n=n, at=at, after=after, signal=signal_name))
-        await self._tell(live, "kill", signal=signal_name)
+        with contextlib.suppress(ConnectionResetError):  # it has just ended: nothing is left to end
+            self._accepted(live, await live.link.ask("kill", signal=signal_name))
         return live
 
     async def signal(self, run_id: str, signal_name: str) -> int:
@@ -365,6 +366,9 @@ class Engine:
             reply = await live.link.ask(do, within_s=within_s, **fields)
         except ConnectionResetError:
             raise Refusal("conflict", f"the run {live.run.run_id} has just ended", reason="not_running") from None
+        return self._accepted(live, reply)
+
+    def _accepted(self, live: LiveRun, reply: dict[str, Any]) -> dict[str, Any]:
         if not reply.get("ok"):
             code = str(reply.get("error"))
             extra = {name: reply[name] for name in ("written",) if name in reply}

@@ -1,6 +1,7 @@
 """Which environment variables are named like secrets; their values never reach a fact."""
 
 import re
+from functools import lru_cache
 from typing import Final
 
 REDACTED: Final = "[redacted]"
@@ -13,6 +14,7 @@ _secret: Final = re.compile(
 _HARMLESS: Final = frozenset({"PWD", "OLDPWD", "SSH_AUTH_SOCK"})
 
 
+@lru_cache(maxsize=4096)
 def is_secret(name: str) -> bool:
     """Whether a variable of that name may hold a secret."""
     return name not in _HARMLESS and _secret.search(name) is not None

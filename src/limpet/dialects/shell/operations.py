@@ -3,6 +3,7 @@
 import hashlib
 import os
 import shutil
+from functools import cache
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -122,6 +123,7 @@ def _ask(engine: Engine, request: ShellRequest, caller: Caller) -> Ask:
     )
 
 
+@cache
 def _default_shell() -> str:
     return shutil.which("bash") or "/bin/sh"
 
