@@ -26,6 +26,7 @@ MAX_FRAME_BYTES = 64 << 20
 MAX_UNSENT_BYTES = 1 << 20
 # Small enough that no memory has to be mapped for a frame of the usual size.
 RECEIVE_BYTES = 1 << 16
+INFINITY = float("inf")
 
 # What each request may carry: the field's type and whether it must be there.
 _TEXT, _NUMBER, _FLAG, _OBJECT, _LIST = (str,), (int,), (bool,), (dict,), (list,)
@@ -141,7 +142,8 @@ class Connection:
             return
         request: Json = frame
         number = request.get("id")
-        to = number if type(number) in (int, float) else None
+        # What JSON has no word for (NaN, and 1e999 is infinite) cannot be repeated.
+        to = number if type(number) in (int, float) and -INFINITY < number < INFINITY else None
         if number is not None and to is None:
             self.refuse(None, Refused("invalid_argument", "id: must be a number"))
             return

@@ -52,9 +52,9 @@ def decode_lines(data: bytes, chain: int = 0, start: int = 0) -> Iterator[Line]:
     place = 0
     while (stop := data.find(b"\n", place)) >= 0:
         version, _, rest = data[place:stop].partition(b" ")
-        written, _, body = rest.partition(b" ")
+        written, space, body = rest.partition(b" ")
         crc = zlib.crc32(body, chain)
-        sound = version == FORMAT and written == b"%08x" % crc
+        sound = version == FORMAT and written + space == b"%08x " % crc
         if not sound and len(written) == 8:
             try:
                 crc = int(written, 16)

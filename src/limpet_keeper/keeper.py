@@ -393,7 +393,7 @@ def _has_ended(child: int) -> bool:
 def _make_cgroup(path: str, settings: dict[str, str]) -> None:
     os.makedirs(path, exist_ok=True)
     for name, text in settings.items():
-        write_file(f"{path}/{name}", text.encode())
+        write_file(f"{path}/{name}", os.fsencode(text))
 
 
 def _enlarge(pipe_fd: int) -> None:

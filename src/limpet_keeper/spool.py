@@ -76,18 +76,19 @@ class Spool:
         """What this spool holds on disk, the hole not counted."""
         return self.size - (self.hole_end - self.hole_start)
 
-    def hole_up_to(self, end: int) -> tuple[int, int] | None:
-        """The hole as it must become to give up what lies behind the head and before `end`; None when nothing would go.
+    def hole_up_to(self, end: int, count: int) -> tuple[int, int] | None:
+        """The hole as it must become to give up `count` bytes more of what lies behind the head and before `end`.
 
-        Whole pages, since no less can be given back.
+        As many as make up whole pages; what is left before `end` when there are fewer; None when there is nothing.
         """
-        start = self.hole_start if self.hole_end else -(-self.head_end // _PAGE_BYTES) * _PAGE_BYTES
-        end = min(end, self.size) // _PAGE_BYTES * _PAGE_BYTES
-        return (start, end) if end > max(self.hole_end, start) else None
+        start = self.hole_start if self.hole_end else _up_to_page(self.head_end)
+        known = max(self.hole_end, start)
+        end = min(end, self.size, _up_to_page(known + count))
+        return (start, end) if end > known else None
 
     def give_up(self, start: int, end: int) -> None:
-        """Frees the bytes of the hole that are new in it."""
-        fresh = max(start, self.hole_end)
+        """Frees the pages of the hole that are new in it, or were only in part so far."""
+        fresh = max(start, self.hole_end) // _PAGE_BYTES * _PAGE_BYTES
         self.hole_start, self.hole_end = start, end
         system.punch(self.fd, fresh, end - fresh)
 
@@ -124,6 +125,10 @@ class Spool:
         for fd in (self.fd, self._bare_fd):
             if fd >= 0:
                 os.close(fd)
+
+
+def _up_to_page(offset: int) -> int:
+    return -(-offset // _PAGE_BYTES) * _PAGE_BYTES
 
 
 def create(name: str, directory_fd: int) -> int:

@@ -33,8 +33,8 @@ READS_AT_ONCE = 8
 # How much is written between two looks at the free space.
 ROOM_CHECK_BYTES = 1 << 20
 # The bound is held in steps of this share of it.
-MARKS_PER_BOUND = 64
-MIN_MARK_BYTES = 16 << 10
+STEPS_PER_BOUND = 64
+MIN_STEP_BYTES = 16 << 10
 
 
 class Storage:
@@ -73,13 +73,14 @@ class Storage:
         self._marks: list[list[int]] = []
         self._marked_bytes = 0
         self._bytes_since_room_check = ROOM_CHECK_BYTES
-        self._head_bytes = self._max_bytes = self._min_free_bytes = 0
+        self._head_bytes = self._max_bytes = self._min_free_bytes = self._step_bytes = 0
 
     def open(self, streams: list[Stream], settings: Settings) -> None:
         """Begins to read."""
         self._head_bytes = settings.head_bytes
         self._max_bytes = settings.spool_max_bytes
         self._min_free_bytes = settings.min_free_bytes
+        self._step_bytes = max(MIN_STEP_BYTES, self._max_bytes // STEPS_PER_BOUND)
         self.syncer.every_ms = settings.sync_ms
         self.streams = streams
         self.read_on()
@@ -159,21 +160,24 @@ class Storage:
 
     def _mark(self) -> None:
         """Remembers now and then how far each spool had come: what is older than a mark goes before what is younger."""
-        step = max(MIN_MARK_BYTES, self._max_bytes // MARKS_PER_BOUND)
-        if self._output_bytes >= self._marked_bytes + step:
+        if self._output_bytes >= self._marked_bytes + self._step_bytes:
             self._marked_bytes = self._output_bytes
             self._marks.append([spool.size for spool in self.spools])
 
     def _give_up(self, excess: int) -> None:
-        """Drops the oldest bytes behind the head over all streams, as far as the next mark."""
-        while excess > 0 and self._marks:
-            for spool, end in zip(self.spools, self._marks.pop(0), strict=True):
-                hole = spool.hole_up_to(end)
+        """Drops the oldest bytes behind the head over all streams: what is too much, and a step at least."""
+        left = max(excess, self._step_bytes)
+        while self._marks:
+            for spool, end in zip(self.spools, self._marks[0], strict=True):
+                hole = spool.hole_up_to(end, left)
                 if hole is not None:
                     before = spool.kept_bytes()
                     self.journal.append("hole", stream=spool.name, start=hole[0], end=hole[1])
                     spool.give_up(*hole)
-                    excess -= before - spool.kept_bytes()
+                    left -= before - spool.kept_bytes()
+                    if left <= 0:
+                        return
+            del self._marks[0]
 
     def _close(self, stream: Stream) -> None:
         self._watch(stream, False)
