@@ -245,13 +245,15 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 def decode_fact(body: bytes) -> AnyFact | None:
-    """The fact in a record; None for one of a kind that only a newer limpet knows."""
+    """The fact in a record; None for one of a kind that only a newer limpet knows. DecodeError for what is none."""
     try:
         return _decoder.decode(body)
     except msgspec.ValidationError:
         if _tag_decoder.decode(body).fact in _tags:
             raise
         return None
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise msgspec.DecodeError(str(error)) from error
 
 
 def encode_fact(fact: DaemonFact) -> bytes:

@@ -118,7 +118,7 @@ ONLY_LOGGED: Final = "prepared, stdin, stdin_closed, signalled, killing: facts t
 
 
 def fold(run: Run, fact: AnyFact) -> Run:
-    """The run after one more fact. Total: a fact that says nothing new leaves the run as it was."""
+    """The run after one more fact. Total: a fact that says nothing new, or comes too late, leaves the run as it was."""
     change = msgspec.structs.replace
     match fact:
         case Submitted():
@@ -131,12 +131,12 @@ def fold(run: Run, fact: AnyFact) -> Run:
         case InputTaken():
             digest, _ = run.inputs.get(fact.key, ("", None))
             return change(run, inputs=run.inputs | {fact.key: (digest, fact.written)})
-        case Starting():
+        case Starting() if run.phase is Phase.QUEUED:
             streams = {name: Stream() for name in fact.streams}
             return change(run, phase=Phase.STARTING, streams=streams)
-        case Started():
+        case Started() if run.phase in (Phase.QUEUED, Phase.STARTING):
             return change(run, phase=Phase.RUNNING, pid=fact.pid, started_at=fact.at)
-        case NotStarted():
+        case NotStarted() if not run.is_over:
             closed = {name: change(stream, open=False) for name, stream in run.streams.items()}
             return change(
                 run,
@@ -146,6 +146,7 @@ def fold(run: Run, fact: AnyFact) -> Run:
                 error_errno=fact.errno,
                 error_message=_why_not_started(run, fact),
                 finished_at=fact.at,
+                stopping=False,
                 streams=closed,
             )
         case Wrote():
@@ -162,6 +163,8 @@ def fold(run: Run, fact: AnyFact) -> Run:
             return change(run, stalled=None)
         case Synced():
             for name, end in fact.streams.items():
+                if name not in run.streams:
+                    continue
                 stream = run.streams[name]
                 limit = end if stream.durable_until is None else min(end, stream.durable_until)
                 run = _with_stream(run, name, durable=max(stream.durable, limit))
@@ -176,7 +179,7 @@ def fold(run: Run, fact: AnyFact) -> Run:
             return change(run, phase=phase, exit_code=fact.code, signal=fact.signal, core=fact.core)
         case StreamClosed():
             return _with_stream(run, fact.stream, open=False)
-        case Ended():
+        case Ended() if not run.is_over:
             for name, end in fact.streams.items():
                 run = _with_stream(run, name, ended_at=end.end, open=end.open)
             return change(
