@@ -78,13 +78,14 @@ class Journal:
         self.reserved = 0
         # Whether a fact that is not quiet was written since this was last cleared.
         self.has_news = False
-        self._last_said = ""
+        # The last fact but `wrote`, written or still waiting.
+        self.last_said = ""
         self.reserve()
 
     def append(self, fact: str, **fields: Any) -> None:
         """Records a fact now; when storage refuses it, `error` says so and `flush` tries again."""
         self.has_news = self.has_news or fact not in QUIET_FACTS
-        self._last_said = fact
+        self.last_said = fact
         self._append(encode_json({"fact": fact, **fields})[1:].encode())
 
     def append_wrote(self, stream: str, start: int, end: int) -> None:
@@ -98,10 +99,6 @@ class Journal:
         self.waiting.append(line)
         if self.error is None:
             self.flush()
-
-    def is_last_said(self, fact: str) -> bool:
-        """Whether that was the last fact but `wrote`, written or still waiting."""
-        return self._last_said == fact
 
     def flush(self) -> bool:
         """Writes what waits; True when nothing waits any more."""

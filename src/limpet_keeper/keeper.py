@@ -6,9 +6,8 @@ import fcntl
 import os
 import selectors
 import signal
-import sys
 
-from limpet_keeper import control, requests, system
+from limpet_keeper import requests, system
 from limpet_keeper.control import Connection, Control, Refused
 from limpet_keeper.journal import JOURNAL_NAME
 from limpet_keeper.ladder import Ladder
@@ -221,7 +220,7 @@ class Keeper:
         else:
             self.stdin = Stdin(ours.stdin, False, self.journal, self.selector)
             if self.settings.stdin == "null":
-                self.stdin.discard()
+                self.stdin.close(None)
             elif self.settings.stdin_data is not None:
                 self.stdin.submit(Write(None, None, self.settings.stdin_data, True, False))
             fds = (ours.stdout, ours.stderr)
@@ -363,8 +362,7 @@ class Keeper:
     def leave(self) -> None:
         """Tells the last news and gives back all that is not the run's."""
         self._tell()
-        control.unlink(self.directory_fd)
-        self.control.close()
+        self.control.close(self.directory_fd)
         try:
             os.fdatasync(self.journal.fd)
         except OSError:
@@ -397,11 +395,10 @@ def _make_cgroup(path: str, settings: dict[str, str]) -> None:
 
 
 def _enlarge(pipe_fd: int) -> None:
-    if sys.platform == "linux":
-        try:
-            fcntl.fcntl(pipe_fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-        except OSError:
-            pass  # the user's share of pipe memory is used up: the pipe stays as it is
+    try:
+        fcntl.fcntl(pipe_fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    except OSError:
+        pass  # the user's share of pipe memory is used up: the pipe stays as it is
 
 
 def _oom_kills(cgroup: str) -> bool:

@@ -6,7 +6,6 @@ import json
 import os
 import resource  # also what wait4 answers with: imported once in the nursery, not in every keeper
 import signal
-import sys
 
 from limpet_keeper import system
 from limpet_keeper.tree import write_file
@@ -158,11 +157,6 @@ def _open_stdio(terminal: str | None, stdin: str, pipes: tuple[int, int, int]) -
     if terminal is not None:
         # The first terminal that a session leader opens becomes its controlling one.
         first = os.open(terminal, os.O_RDWR)
-        if sys.platform != "linux":
-            import fcntl
-            import termios
-
-            fcntl.ioctl(first, termios.TIOCSCTTY, 0)
         sources = (first, first, first)
     elif stdin == "null":
         sources = (os.open(os.devnull, os.O_RDONLY), *pipes[1:])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import fcntl
 import os
 import struct
@@ -66,7 +65,7 @@ def start(keeper: Keeper, connection: Connection, request: Json) -> None:
 def write(keeper: Keeper, connection: Connection, request: Json) -> None:
     try:
         data = base64.b64decode(request["data"], validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         raise Refused("invalid_argument", "data: must be base64") from None
     if keeper.stdin is None:
         raise Refused("conflict", "the command does not run yet")

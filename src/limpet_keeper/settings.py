@@ -86,21 +86,13 @@ def _is_in(least: int, most: int, value: object) -> bool:
 
 
 def _is_cgroup(group: Any) -> bool:
-    if type(group) is not dict or set(group) != {"path", "settings"} or type(group["settings"]) is not dict:
-        return False
-    path, settings = group["path"], group["settings"]
-    return (
-        _is_text(path)
-        and path.startswith("/")
-        and all(_is_text(name) and "/" not in name and _is_text(text) for name, text in settings.items())
-    )
-
-
-def _is_text(value: object) -> bool:
-    """Whether the system takes it as it is: no NUL, and nothing that stands for no bytes."""
+    """Whether every name and text in it is one that the system takes: no NUL, nothing that stands for no bytes."""
     try:
-        return type(value) is str and b"\0" not in os.fsencode(value)
-    except UnicodeEncodeError:
+        path, settings = group["path"], group["settings"].items()
+        texts = [path, *(text for pair in settings for text in pair)]
+        is_whole = len(group) == 2 and path.startswith("/") and not any("/" in name for name, _ in settings)
+        return is_whole and not any(b"\0" in os.fsencode(text) for text in texts)
+    except (AttributeError, KeyError, TypeError, UnicodeEncodeError):
         return False
 
 

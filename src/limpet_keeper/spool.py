@@ -37,16 +37,15 @@ class Spool:
         self._bare_size = 0
         self._bare_waiting = b""
 
-    def append(self, data: memoryview, bare_places: list[int]) -> int:
-        """Takes `data`, with the places of its bare LFs, and writes it; returns how many bytes went in."""
+    def append(self, data: memoryview, bare_places: list[int]) -> None:
+        """Takes `data`, with the places of its bare LFs, and writes it as far as it goes in."""
         if bare_places:
             self._bare_waiting = array("Q", [self.size + place for place in bare_places]).tobytes()
         self.waiting = data
-        return self.flush()
+        self.flush()
 
-    def flush(self) -> int:
-        """Writes what waits; returns how many bytes went in."""
-        before = self.size
+    def flush(self) -> None:
+        """Writes what waits."""
         try:
             if self._bare_waiting:
                 self._flush_bare()
@@ -58,7 +57,6 @@ class Spool:
             self.error = None
         except OSError as error:
             self.error = error
-        return self.size - before
 
     def _flush_bare(self) -> None:
         if self._bare_fd < 0:

@@ -135,7 +135,7 @@ class Storage:
         stream.last_read_at = now
         if not (is_close and count < stream.small_bytes and self.may_gather):
             return
-        if self.control.heard_by("every"):
+        if self.control.listeners("every"):
             self.control.tell("every")
             time.sleep(GATHER_HEARD_S)
         else:
@@ -228,9 +228,9 @@ class Storage:
         """Writes down that it goes on; of a journal that refused also that it did, but never twice."""
         if self._is_told:
             self.journal.append("resumed")
-        elif self.journal.is_last_said("resumed"):
+        elif self.journal.last_said == "resumed":
             return
-        elif stalled is not None and not self.journal.is_last_said("sealed"):
+        elif stalled is not None and self.journal.last_said != "sealed":
             self.journal.append("stalled", **stalled)
             self.journal.append("resumed")
         self._is_told = False

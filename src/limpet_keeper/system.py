@@ -6,10 +6,7 @@ import ctypes
 import errno
 import os
 import signal
-import sys
 import time
-
-LINUX = sys.platform == "linux"
 
 AGAIN_TRIES = 50
 AGAIN_S = 0.001
@@ -19,23 +16,22 @@ _FALLOC_FL_KEEP_SIZE = 1
 _FALLOC_FL_PUNCH_HOLE = 2
 
 _libc = ctypes.CDLL(None, use_errno=True)
-if LINUX:
-    _libc.fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+_libc.fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
 
 
 def become_subreaper() -> bool:
     """From now on every orphan among this process's descendants becomes its child."""
-    return LINUX and _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    return _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
 
 
 def reserve(fd: int, offset: int, length: int) -> bool:
     """Sets room aside without changing the file's size; False where it cannot be had."""
-    return LINUX and _libc.fallocate(fd, _FALLOC_FL_KEEP_SIZE, offset, length) == 0
+    return _libc.fallocate(fd, _FALLOC_FL_KEEP_SIZE, offset, length) == 0
 
 
 def punch(fd: int, offset: int, length: int) -> bool:
     """Gives the room of these bytes back and leaves every offset as it was; False where the file system cannot."""
-    return LINUX and _libc.fallocate(fd, _FALLOC_FL_KEEP_SIZE | _FALLOC_FL_PUNCH_HOLE, offset, length) == 0
+    return _libc.fallocate(fd, _FALLOC_FL_KEEP_SIZE | _FALLOC_FL_PUNCH_HOLE, offset, length) == 0
 
 
 def write_at(fd: int, data: bytes | memoryview, offset: int) -> int:
@@ -56,19 +52,17 @@ def free_bytes(fd: int) -> int:
 
 def read_small(path: str) -> bytes:
     """A file of /proc or a cgroup, whole; empty when it is not there (any more)."""
+    parts: list[bytes] = []
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            while part := os.read(fd, 65536):
+                parts.append(part)
+        finally:
+            os.close(fd)
     except OSError:
         return b""
-    try:
-        parts: list[bytes] = []
-        while part := os.read(fd, 65536):
-            parts.append(part)
-        return b"".join(parts)
-    except OSError:
-        return b""
-    finally:
-        os.close(fd)
+    return b"".join(parts)
 
 
 def boot_id() -> str:

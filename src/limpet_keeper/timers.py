@@ -26,9 +26,6 @@ class Timers:
         for name in names:
             self._set.pop(name, None)
 
-    def is_set(self, name: str) -> bool:
-        return name in self._set
-
     def left_s(self, name: str) -> float | None:
         """How long until that one; None when it is not set."""
         return self._set[name][0] - time.monotonic() if name in self._set else None

@@ -7,8 +7,10 @@ import msgspec
 
 from limpet.model.facts import (
     AnyFact,
+    Damaged,
     Ended,
     Exited,
+    Found,
     Hole,
     InputAsked,
     InputTaken,
@@ -100,6 +102,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     started_at: int | None = None
     finished_at: int | None = None
     sealed: bool = False
+    # Journals that cannot be read to their end: where each of them stops.
+    damaged: dict[str, str] = {}
     # Input that was written under a key: the digest of what, and how much of it was taken once that is known.
     inputs: dict[str, tuple[str, int | None]] = {}
 
@@ -114,6 +118,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         return self.is_over and any(stream.open for stream in self.streams.values())
 
 
+# What a run takes over from what was asked, under the same names.
+ASKED_FIELDS: Final = tuple(name for name in Submitted.__struct_fields__ if name not in ("n", "at", "after"))
 ONLY_LOGGED: Final = "prepared, stdin, stdin_closed, signalled, killing: facts that change no state"
 
 
@@ -122,8 +128,13 @@ def fold(run: Run, fact: AnyFact) -> Run:
     change = msgspec.structs.replace
     match fact:
         case Submitted():
-            asked = {name: getattr(fact, name) for name in fact.__struct_fields__ if name not in ("n", "at", "after")}
-            return change(run, **asked, created_at=fact.at)
+            asked = {name: getattr(fact, name) for name in ASKED_FIELDS}
+            return change(run, **asked, created_at=fact.submitted_at if isinstance(fact, Found) else fact.at)
+        case Damaged():
+            what = f"cannot be read: {fact.bytes} bytes do not count" if fact.bytes else "is not there"
+            return change(
+                run, damaged=run.damaged | {fact.file: f"record {fact.record}, at byte {fact.offset}, {what}"}
+            )
         case StopAsked():
             return run if run.is_over else change(run, stopping=True)
         case InputAsked():
