@@ -53,7 +53,7 @@ else on stdout.
 FIELD_NOTES: Final[dict[tuple[str, str], str]] = {
     ("ShellRequest", "command"): "Handed to `run.shell` with `-c`, or as a file where it is longer than 100,000 bytes.",
     ("ShellRequest", "action"): "Left out: wait for the end. `spawn`: answer as soon as it runs.",
-    ("ShellRequest", "background"): "With `spawn`: false waits for the end before it answers.",
+    ("ShellRequest", "background"): "With `spawn`: false waits for the end, and answers how it came.",
     ("ShellRequest", "pty"): "A terminal instead of pipes; its one stream is `pty`.",
     ("ShellRequest", "timeout_secs"): "From the start of the process; then the run is ended as by `runs.kill`.",
     (
@@ -77,6 +77,7 @@ FIELD_NOTES: Final[dict[tuple[str, str], str]] = {
     ("RunInfo", "cannot_signal"): "Those that may not be signalled.",
     ("RunInfo", "stalled"): "Why storage refuses output at the moment; the command waits meanwhile.",
     ("RunInfo", "durable_offset"): "For each stream: up to here the bytes are known to be on disk.",
+    ("RunInfo", "damaged"): "Journals of the run that cannot be read to their end, and where they stop.",
     ("RunInfo", "truncated"): "There is more output than `max_output_bytes`; `runs.read` has it.",
     ("WriteRequest", "text"): "`text` or `data_base64`, or neither with `close`.",
     ("WriteRequest", "key"): "The same key and input: written once, however often it is asked.",

@@ -26,6 +26,7 @@ MAX_FRAME_BYTES = 64 << 20
 MAX_UNSENT_BYTES = 1 << 20
 # Small enough that no memory has to be mapped for a frame of the usual size.
 RECEIVE_BYTES = 1 << 16
+INFINITY = float("inf")
 
 # What each request may carry: the field's type and whether it must be there.
 _TEXT, _NUMBER, _FLAG, _OBJECT, _LIST = (str,), (int,), (bool,), (dict,), (list,)
@@ -140,43 +141,39 @@ class Connection:
             self.control.drop(self)
             return
         request: Json = frame
-        number = request.get("id")
-        to = number if type(number) in (int, float) else None
-        if number is not None and to is None:
+        number: Any = request.get("id")
+        # JSON has no word for NaN, nor for what 1e999 becomes: such a number could not be repeated.
+        if number is None or (type(number) in (int, float) and -INFINITY < number < INFINITY):
+            self.apply(number, request)
+        else:
             self.refuse(None, Refused("invalid_argument", "id: must be a number"))
-            return
-        self.apply(to, request)
 
     def apply(self, to: float | None, request: Json) -> None:
         """Has one request done, and answers it unless its answer comes later."""
         try:
             check(request)
             answer = self.control.handle(self, request)
-        except Refused as refused:
-            self.refuse(to, refused)
-        else:
             if answer is not None:
                 self.answer(to, **answer)
+        except Refused as refused:
+            self.refuse(to, refused)
 
     def answer(self, to: float | None, **fields: Any) -> None:
-        self._send({"re": to, "ok": True, **fields})
+        self.send({"re": to, "ok": True, **fields})
 
     def refuse(self, to: float | None, refused: Refused) -> None:
-        self._send({"re": to, "ok": False, "error": refused.code, "message": str(refused), **refused.fields})
+        self.send({"re": to, "ok": False, "error": refused.code, "message": str(refused), **refused.fields})
 
     def tell(self, journal_bytes: int) -> None:
         """A wakeup, unless the last one has not been read yet."""
         if self.unsent:
             self.wake_owed = True
         elif not (self.wake_sent and _unread_bytes(self.socket)):
-            self._send({"wake": journal_bytes})
+            self.send({"wake": journal_bytes})
             self.wake_sent = True
 
-    def tell_stalled(self, journal_bytes: int, stalled: Json | None) -> None:
-        """News of the storage, always sent: the journal may be unable to tell it."""
-        self._send({"wake": journal_bytes, "stalled": stalled})
-
-    def _send(self, frame: Json) -> None:
+    def send(self, frame: Json) -> None:
+        """Sends it as soon as the client reads, or drops a client that does not."""
         if self.socket.fileno() < 0:
             return
         self.wake_sent = False
@@ -250,22 +247,26 @@ class Control:
         self.connections.remove(connection)
         self.dropped(connection)
 
-    def heard_by(self, wake: str) -> bool:
-        """Whether anybody wants to hear at least that much."""
-        return any(WAKES.index(connection.wake) >= WAKES.index(wake) for connection in self.connections)
+    def listeners(self, wake: str) -> list[Connection]:
+        """Those that want to hear at least that much."""
+        return [each for each in self.connections if WAKES.index(each.wake) >= WAKES.index(wake)]
 
     def tell(self, wake: str) -> None:
         """Wakes those that want to hear that much."""
-        for connection in list(self.connections):
-            if WAKES.index(connection.wake) >= WAKES.index(wake):
-                connection.tell(self.journal_bytes())
+        for connection in self.listeners(wake):
+            connection.tell(self.journal_bytes())
 
     def tell_stalled(self, stalled: Json | None) -> None:
-        for connection in list(self.connections):
-            if connection.wake != "never":
-                connection.tell_stalled(self.journal_bytes(), stalled)
+        """News of the storage, always sent: the journal may be unable to tell it."""
+        for connection in self.listeners("state"):
+            connection.send({"wake": self.journal_bytes(), "stalled": stalled})
 
-    def close(self) -> None:
+    def close(self, directory_fd: int) -> None:
+        """Takes the socket out of its directory and hangs up."""
+        try:
+            os.unlink(SOCKET_NAME, dir_fd=directory_fd)
+        except OSError:
+            pass
         for connection in list(self.connections):
             self.drop(connection)
         self.loop.forget(self.listener.fileno())
@@ -281,10 +282,3 @@ def _unread_bytes(connected: socket.socket) -> int:
     if sys.platform != "linux":
         return 0
     return int.from_bytes(fcntl.ioctl(connected.fileno(), termios.TIOCOUTQ, b"\0\0\0\0"), sys.byteorder)
-
-
-def unlink(directory_fd: int) -> None:
-    try:
-        os.unlink(SOCKET_NAME, dir_fd=directory_fd)
-    except OSError:
-        pass

@@ -49,9 +49,9 @@ def decode_lines(data: bytes, chain: int = 0, start: int = 0) -> Iterator[Line]:
     place = 0
     while (stop := data.find(b"\n", place)) >= 0:
         version, _, rest = data[place:stop].partition(b" ")
-        written, _, body = rest.partition(b" ")
+        written, space, body = rest.partition(b" ")
         crc = zlib.crc32(body, chain)
-        sound = version == FORMAT and written == b"%08x" % crc
+        sound = version == FORMAT and written + space == b"%08x " % crc
         if not sound and len(written) == 8:
             try:
                 crc = int(written, 16)
@@ -75,13 +75,14 @@ class Journal:
         self.reserved = 0
         # Whether a fact that is not quiet was written since this was last cleared.
         self.has_news = False
-        self._last_said = ""
+        # The last fact but `wrote`, written or still waiting.
+        self.last_said = ""
         self.reserve()
 
     def append(self, fact: str, **fields: Any) -> None:
         """Records a fact now; when storage refuses it, `error` says so and `flush` tries again."""
         self.has_news = self.has_news or fact not in QUIET_FACTS
-        self._last_said = fact
+        self.last_said = fact
         self._append(lean_json.encode({"fact": fact, **fields})[1:].encode())
 
     def append_wrote(self, stream: str, start: int, end: int) -> None:
@@ -95,10 +96,6 @@ class Journal:
         self.waiting.append(line)
         if self.error is None:
             self.flush()
-
-    def is_last_said(self, fact: str) -> bool:
-        """Whether that was the last fact but `wrote`, written or still waiting."""
-        return self._last_said == fact
 
     def flush(self) -> bool:
         """Writes what waits; True when nothing waits any more."""

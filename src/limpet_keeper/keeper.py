@@ -6,7 +6,7 @@ import fcntl
 import os
 import sys
 
-from limpet_keeper import control, requests, system
+from limpet_keeper import requests, system
 from limpet_keeper.bare import signal
 from limpet_keeper.control import Connection, Control, Refused
 from limpet_keeper.journal import JOURNAL_NAME
@@ -220,7 +220,7 @@ class Keeper:
         else:
             self.stdin = Stdin(ours.stdin, False, self.journal, self.loop)
             if self.settings.stdin == "null":
-                self.stdin.discard()
+                self.stdin.close(None)
             elif self.settings.stdin_data is not None:
                 self.stdin.submit(Write(None, None, self.settings.stdin_data, True, False))
             fds = (ours.stdout, ours.stderr)
@@ -362,8 +362,7 @@ class Keeper:
     def leave(self) -> None:
         """Tells the last news and gives back all that is not the run's."""
         self._tell()
-        control.unlink(self.directory_fd)
-        self.control.close()
+        self.control.close(self.directory_fd)
         try:
             os.fdatasync(self.journal.fd)
         except OSError:
@@ -392,7 +391,7 @@ def _has_ended(child: int) -> bool:
 def _make_cgroup(path: str, settings: dict[str, str]) -> None:
     os.makedirs(path, exist_ok=True)
     for name, text in settings.items():
-        write_file(f"{path}/{name}", text.encode())
+        write_file(f"{path}/{name}", os.fsencode(text))
 
 
 def _enlarge(pipe_fd: int) -> None:

@@ -46,18 +46,15 @@ class Stream:
         return count
 
     def _read_terminal(self, buffer: memoryview, folder: Folder) -> int | None:
-        count = 0
-        over = False
-        while count < TERMINAL_BYTES:
+        count, over = 0, False
+        while count < TERMINAL_BYTES and not over:
             try:
                 more = os.readv(self.fd, (buffer[count:TERMINAL_BYTES],))
             except (BlockingIOError, InterruptedError):
                 break
             except OSError:  # EIO: nobody holds the other side any more
                 more = 0
-            if not more:
-                over = True
-                break
+            over = not more
             count += more
         if count:
             folded, bare_places = folder.fold(bytes(buffer[:count]))

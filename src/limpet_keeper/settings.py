@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import os
 
 from limpet_keeper.control import Refused
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 RLIMITS = ("cpu", "as", "nofile", "nproc", "fsize", "core")
 MAX_SIDE = 65535
+# The system's numbers have 63 bits, and the hard limit of `cpu` is one more.
+MAX_LIMIT = 1 << 62
 
 
 class Settings:
@@ -50,23 +53,23 @@ class Settings:
             raise _refused("env", "must hold texts only")
         self._take_stdio(request.get("pty"), request.get("stdin", "null"))
         self.rlimits = request.get("rlimits", {})
-        if not all(name in RLIMITS and type(most) is int and most >= 0 for name, most in self.rlimits.items()):
-            raise _refused("rlimits", f"must hold numbers, under the names {', '.join(RLIMITS)}")
+        if not all(name in RLIMITS and _is_in(0, MAX_LIMIT, most) for name, most in self.rlimits.items()):
+            raise _refused("rlimits", f"must hold numbers from 0 to 2^62, under the names {', '.join(RLIMITS)}")
         self.cgroups = request.get("cgroups", [])
-        for group in self.cgroups:
-            if not _is_cgroup(group):
-                raise _refused("cgroups", 'must be a list of {"path": absolute, "settings": {file: text}}')
+        if not all(_is_cgroup(group) for group in self.cgroups):
+            raise _refused("cgroups", 'must be a list of {"path": absolute, "settings": {file: text}}, without NULs')
         return self
 
     def _take_stdio(self, pty: Json | None, stdin: str | Json) -> None:
         if pty is not None:
-            rows, cols = pty.get("rows"), pty.get("cols")
-            if set(pty) != {"rows", "cols"} or not (_is_side(rows) and _is_side(cols)):
+            if set(pty) != {"rows", "cols"} or not all(_is_in(1, MAX_SIDE, side) for side in pty.values()):
                 raise _refused("pty", f"must have rows and cols, each from 1 to {MAX_SIDE}")
             self.pty = (pty["rows"], pty["cols"])
             if stdin != "null":
                 raise _refused("stdin", "a terminal is its own input: leave it out")
         elif isinstance(stdin, dict):
+            if unknown := set(stdin) - {"data"}:
+                raise _refused("stdin", f"{', '.join(unknown)}: there is no such field")
             try:
                 self.stdin_data = binascii.a2b_base64(stdin.get("data", 0), strict_mode=True)
             except (TypeError, ValueError):
@@ -78,21 +81,19 @@ class Settings:
             raise _refused("stdin", 'must be "null", "open" or {"data": base64}')
 
 
-def _is_side(value: object) -> bool:
-    return type(value) is int and 1 <= value <= MAX_SIDE
+def _is_in(least: int, most: int, value: object) -> bool:
+    return type(value) is int and least <= value <= most
 
 
 def _is_cgroup(group: Any) -> bool:
-    if not (_is_a(dict, group) and set(group) == {"path", "settings"} and _is_a(str, group["path"])):
+    """Whether every name and text in it is one that the system takes: no NUL, nothing that stands for no bytes."""
+    try:
+        path, settings = group["path"], group["settings"].items()
+        texts = [path, *(text for pair in settings for text in pair)]
+        is_whole = len(group) == 2 and path.startswith("/") and not any("/" in name for name, _ in settings)
+        return is_whole and not any(b"\0" in os.fsencode(text) for text in texts)
+    except (AttributeError, KeyError, TypeError, UnicodeEncodeError):
         return False
-    settings = group["settings"]
-    if not (group["path"].startswith("/") and _is_a(dict, settings)):
-        return False
-    return all("/" not in name and _is_a(str, text) for name, text in settings.items())
-
-
-def _is_a(kind: type, value: Any) -> bool:
-    return type(value) is kind
 
 
 def _refused(field: str, message: str) -> Refused:

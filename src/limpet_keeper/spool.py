@@ -37,16 +37,15 @@ class Spool:
         self._bare_size = 0
         self._bare_waiting = b""
 
-    def append(self, data: memoryview, bare_places: list[int]) -> int:
-        """Takes `data`, with the places of its bare LFs, and writes it; returns how many bytes went in."""
+    def append(self, data: memoryview, bare_places: list[int]) -> None:
+        """Takes `data`, with the places of its bare LFs, and writes it as far as it goes in."""
         if bare_places:
             self._bare_waiting = struct.pack(f"{len(bare_places)}Q", *(self.size + place for place in bare_places))
         self.waiting = data
-        return self.flush()
+        self.flush()
 
-    def flush(self) -> int:
-        """Writes what waits; returns how many bytes went in."""
-        before = self.size
+    def flush(self) -> None:
+        """Writes what waits."""
         try:
             if self._bare_waiting:
                 self._flush_bare()
@@ -58,7 +57,6 @@ class Spool:
             self.error = None
         except OSError as error:
             self.error = error
-        return self.size - before
 
     def _flush_bare(self) -> None:
         if self._bare_fd < 0:
@@ -76,18 +74,19 @@ class Spool:
         """What this spool holds on disk, the hole not counted."""
         return self.size - (self.hole_end - self.hole_start)
 
-    def hole_up_to(self, end: int) -> tuple[int, int] | None:
-        """The hole as it must become to give up what lies behind the head and before `end`; None when nothing would go.
+    def hole_up_to(self, end: int, count: int) -> tuple[int, int] | None:
+        """The hole as it must become to give up `count` bytes more of what lies behind the head and before `end`.
 
-        Whole pages, since no less can be given back.
+        As many as make up whole pages; what is left before `end` when there are fewer; None when there is nothing.
         """
-        start = self.hole_start if self.hole_end else -(-self.head_end // _PAGE_BYTES) * _PAGE_BYTES
-        end = min(end, self.size) // _PAGE_BYTES * _PAGE_BYTES
-        return (start, end) if end > max(self.hole_end, start) else None
+        start = self.hole_start if self.hole_end else _up_to_page(self.head_end)
+        known = max(self.hole_end, start)
+        end = min(end, self.size, _up_to_page(known + count))
+        return (start, end) if end > known else None
 
     def give_up(self, start: int, end: int) -> None:
-        """Frees the bytes of the hole that are new in it."""
-        fresh = max(start, self.hole_end)
+        """Frees the pages of the hole that are new in it, or were only in part so far."""
+        fresh = max(start, self.hole_end) // _PAGE_BYTES * _PAGE_BYTES
         self.hole_start, self.hole_end = start, end
         system.punch(self.fd, fresh, end - fresh)
 
@@ -124,6 +123,10 @@ class Spool:
         for fd in (self.fd, self._bare_fd):
             if fd >= 0:
                 os.close(fd)
+
+
+def _up_to_page(offset: int) -> int:
+    return -(-offset // _PAGE_BYTES) * _PAGE_BYTES
 
 
 def create(name: str, directory_fd: int) -> int:

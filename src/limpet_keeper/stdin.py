@@ -134,18 +134,12 @@ class Stdin:
                 return True
         return False
 
-    def discard(self) -> None:
-        """Lets go of a pipe that the command was not given."""
-        self.is_open = False
-        os.close(self._wait_fd)
-        os.close(self.fd)
-
     def forget(self, connection: Connection) -> None:
         """What a client that went away has not got in yet is not written for it."""
         self.queue = [write for write in self.queue if write.connection is not connection]
 
-    def close(self, why: str) -> None:
-        """No more input; the writes that wait are told."""
+    def close(self, why: str | None) -> None:
+        """No more input; the writes that wait are told. None: the command was not given any, and nothing is said."""
         if not self.is_open:
             return
         self.is_open = False
@@ -153,7 +147,8 @@ class Stdin:
         os.close(self._wait_fd)
         if not self.is_terminal:
             os.close(self.fd)
-        self.journal.append("stdin_closed", why=why)
+        if why is not None:
+            self.journal.append("stdin_closed", why=why)
         for write in self.queue:
             write.refuse("closed", "the command's input is closed")
         self.queue.clear()

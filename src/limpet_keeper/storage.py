@@ -34,8 +34,8 @@ READS_AT_ONCE = 8
 # How much is written between two looks at the free space.
 ROOM_CHECK_BYTES = 1 << 20
 # The bound is held in steps of this share of it.
-MARKS_PER_BOUND = 64
-MIN_MARK_BYTES = 16 << 10
+STEPS_PER_BOUND = 64
+MIN_STEP_BYTES = 16 << 10
 
 
 class Storage:
@@ -74,13 +74,14 @@ class Storage:
         self._marks: list[list[int]] = []
         self._marked_bytes = 0
         self._bytes_since_room_check = ROOM_CHECK_BYTES
-        self._head_bytes = self._max_bytes = self._min_free_bytes = 0
+        self._head_bytes = self._max_bytes = self._min_free_bytes = self._step_bytes = 0
 
     def open(self, streams: list[Stream], settings: Settings) -> None:
         """Begins to read."""
         self._head_bytes = settings.head_bytes
         self._max_bytes = settings.spool_max_bytes
         self._min_free_bytes = settings.min_free_bytes
+        self._step_bytes = max(MIN_STEP_BYTES, self._max_bytes // STEPS_PER_BOUND)
         self.syncer.every_ms = settings.sync_ms
         self.streams = streams
         self.read_on()
@@ -135,7 +136,7 @@ class Storage:
         stream.last_read_at = now
         if not (is_close and count < stream.small_bytes and self.may_gather):
             return
-        if self.control.heard_by("every"):
+        if self.control.listeners("every"):
             self.control.tell("every")
             time.sleep(GATHER_HEARD_S)
         else:
@@ -160,21 +161,24 @@ class Storage:
 
     def _mark(self) -> None:
         """Remembers now and then how far each spool had come: what is older than a mark goes before what is younger."""
-        step = max(MIN_MARK_BYTES, self._max_bytes // MARKS_PER_BOUND)
-        if self._output_bytes >= self._marked_bytes + step:
+        if self._output_bytes >= self._marked_bytes + self._step_bytes:
             self._marked_bytes = self._output_bytes
             self._marks.append([spool.size for spool in self.spools])
 
     def _give_up(self, excess: int) -> None:
-        """Drops the oldest bytes behind the head over all streams, as far as the next mark."""
-        while excess > 0 and self._marks:
-            for spool, end in zip(self.spools, self._marks.pop(0), strict=True):
-                hole = spool.hole_up_to(end)
+        """Drops the oldest bytes behind the head over all streams: what is too much, and a step at least."""
+        left = max(excess, self._step_bytes)
+        while self._marks:
+            for spool, end in zip(self.spools, self._marks[0], strict=True):
+                hole = spool.hole_up_to(end, left)
                 if hole is not None:
                     before = spool.kept_bytes()
                     self.journal.append("hole", stream=spool.name, start=hole[0], end=hole[1])
                     spool.give_up(*hole)
-                    excess -= before - spool.kept_bytes()
+                    left -= before - spool.kept_bytes()
+                    if left <= 0:
+                        return
+            del self._marks[0]
 
     def _close(self, stream: Stream) -> None:
         self._watch(stream, False)
@@ -225,9 +229,9 @@ class Storage:
         """Writes down that it goes on; of a journal that refused also that it did, but never twice."""
         if self._is_told:
             self.journal.append("resumed")
-        elif self.journal.is_last_said("resumed"):
+        elif self.journal.last_said == "resumed":
             return
-        elif stalled is not None and not self.journal.is_last_said("sealed"):
+        elif stalled is not None and self.journal.last_said != "sealed":
             self.journal.append("stalled", **stalled)
             self.journal.append("resumed")
         self._is_told = False

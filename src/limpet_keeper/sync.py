@@ -37,7 +37,7 @@ class Syncer:
 
     def plan(self) -> None:
         """Sees to a sync within the interval."""
-        if self.every_ms and not self._busy and not self.timers.is_set("sync"):
+        if self.every_ms and not self._busy and self.timers.left_s("sync") is None:
             self.timers.set("sync", self.every_ms / 1000, self.begin)
 
     def is_clean(self) -> bool:
@@ -63,12 +63,11 @@ class Syncer:
     def _run(self) -> None:
         while True:
             for name, end, call in self._work:
-                error: OSError | None = None
                 try:
                     call()
-                except OSError as caught:
-                    error = caught
-                self._done.append((name, end, error))
+                    self._done.append((name, end, None))
+                except OSError as error:
+                    self._done.append((name, end, error))
             self._ring()
             self._turn.acquire()
 

@@ -69,19 +69,17 @@ def free_bytes(fd: int) -> int:
 
 def read_small(path: str) -> bytes:
     """A file of /proc or a cgroup, whole; empty when it is not there (any more)."""
+    parts: list[bytes] = []
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            while part := os.read(fd, 65536):
+                parts.append(part)
+        finally:
+            os.close(fd)
     except OSError:
         return b""
-    try:
-        parts: list[bytes] = []
-        while part := os.read(fd, 65536):
-            parts.append(part)
-        return b"".join(parts)
-    except OSError:
-        return b""
-    finally:
-        os.close(fd)
+    return b"".join(parts)
 
 
 def boot_id() -> str:

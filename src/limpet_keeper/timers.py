@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+# No system sleeps for every number of seconds; waking up in between costs nothing.
+MOST_S = 86400.0
+
+
 class Timers:
     """A handful of timers: setting one again moves it."""
 
@@ -22,18 +26,15 @@ class Timers:
         for name in names:
             self._set.pop(name, None)
 
-    def is_set(self, name: str) -> bool:
-        return name in self._set
-
     def left_s(self, name: str) -> float | None:
         """How long until that one; None when it is not set."""
         return self._set[name][0] - time.monotonic() if name in self._set else None
 
     def next_s(self) -> float | None:
-        """How long the loop may sleep; None for ever."""
+        """How long the loop may sleep; None for ever. However far away a timer is, the system can sleep that long."""
         if not self._set:
             return None
-        return max(0.0, min(when for when, _ in self._set.values()) - time.monotonic())
+        return min(max(0.0, min(when for when, _ in self._set.values()) - time.monotonic()), MOST_S)
 
     def fire(self) -> None:
         """Calls what is due, earliest first."""

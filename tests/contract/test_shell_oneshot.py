@@ -137,6 +137,9 @@ def test_spawn_answers_without_waiting(surface: Surface, gate: Gate) -> None:
 def test_spawn_in_the_foreground_waits(surface: Surface) -> None:
     ended = surface.ok("shell", {"action": "spawn", "command": "echo hi; exit 3", "background": False})
     assert (ended["status"], ended["exit_code"], ended["signal"], ended["ended_by"]) == ("failed", 3, None, "self")
+    facts = surface.facts(ended["run_id"])
+    same = ("session_id", "command", "attempt", "truncated", "error_message", "created_at", "started_at", "finished_at")
+    assert {name: ended[name] for name in same} == {name: facts[name] for name in same}
 
 
 @pytest.mark.requirement("1.1", "0.10")

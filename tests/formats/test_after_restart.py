@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import limpet
-from tests.keeper.driver import Foreign
+from tests.keeper.driver import Foreign, Keeper
 
 MIB = 1 << 20
 
@@ -64,7 +64,7 @@ async def a_run(home: Path) -> Path:
 
 def forget(home: Path) -> None:
     """Without its database the engine looks at each run's files again."""
-    databases = [path for path in home.rglob("*.db*") if path.is_file()]
+    databases = list((home / "memory").glob("*.db*"))  # elsewhere idle keepers may just be removing theirs
     assert databases
     for path in databases:
         path.unlink()
@@ -109,3 +109,93 @@ def test_a_damaged_journal_costs_no_output(home: Path, name: str, damage: Callab
     run_now(start(home))
     assert directory.exists(), "what was intact of the run was removed with what was not"
     assert (directory / "stdout.spool").read_bytes() == b"precious\n"
+
+
+async def told_of(home: Path, run_id: str) -> dict[str, Any]:
+    """What an engine that starts now says of the run, and all it said itself."""
+    async with limpet.open(home) as engine:
+        described = await engine.call("runs.get", run_id=run_id)
+        page = await engine.call("runs.read", run_id=run_id, stream="stdout")
+        listed = await engine.call("runs.list")
+        assert [run["run_id"] for run in listed["runs"]] == [run_id]
+    return {**described, "said": page["data"], "is_all": page["eof"]}
+
+
+@pytest.mark.requirement("F25", "0.7", "1.12")
+@pytest.mark.parametrize("name", ["daemon.journal", "keeper.journal"])
+@pytest.mark.parametrize("damage", [flipped, of_another_version, zeroed, cut], ids=lambda each: each.__name__)
+def test_a_run_with_a_damaged_journal_is_told_of(home: Path, name: str, damage: Callable[[bytes], bytes]) -> None:
+    """Injector: as above. What is left is answered, and says what is not; looked at again it is the same."""
+    directory = run_now(a_run(home))
+    journal = directory / name
+    damaged = damage(journal.read_bytes())
+    journal.write_bytes(damaged)
+    forget(home)
+    seen = run_now(told_of(home, directory.name))
+    assert (seen["said"], seen["is_all"], list(seen["damaged"])) == ("precious\n", True, [name])
+    assert "record 1, at byte 0" in seen["damaged"][name]
+    end = {"status": "completed", "exit_code": 0, "ended_by": "self", "command": ""}
+    if name == "keeper.journal":
+        end = {"status": "failed", "exit_code": None, "ended_by": "lost", "command": "echo precious"}
+        assert journal.read_bytes() == damaged
+    else:
+        assert [path.read_bytes() for path in directory.glob("daemon.journal.broken-*")] == [damaged]
+    assert {field: seen[field] for field in end} == end
+    assert seen["created_at"] > 0
+    forget(home)
+    assert run_now(told_of(home, directory.name)) == seen
+
+
+async def damage_while_away(home: Path, stack: ExitStack) -> None:
+    asked: dict[str, Any] = {"command": "read x; echo said $x", "stdin": "open", "key": "k1", "labels": ["l"]}
+    async with limpet.open(home) as engine:
+        started = (await engine.call("shell", action="spawn", **asked))["run_id"]
+        before = await engine.call("runs.get", run_id=started)
+        stack.callback(end, Foreign(before["pid"]))
+    journal = home / "runs" / started / "daemon.journal"
+    journal.write_bytes(flipped(journal.read_bytes()))
+    async with limpet.open(home) as engine:
+        after = await engine.call("runs.get", run_id=started)
+        assert list(after["damaged"]) == ["daemon.journal"]
+        assert after | {"damaged": {}} == before
+        assert (await engine.call("shell", action="spawn", **asked))["run_id"] == started
+        await engine.call("runs.write", run_id=started, text="yes\n")
+        ended = await engine.call("runs.wait", run_ids=[started], timeout_ms=30_000)
+        assert (ended["run"]["status"], ended["run"]["exit_code"]) == ("completed", 0)
+        assert (await engine.call("runs.read", run_id=started))["data"] == "said yes\n"
+
+
+@pytest.mark.requirement("F25", "0.9", "1.11")
+def test_a_run_that_goes_on_keeps_its_key_from_the_database(home: Path) -> None:
+    """Injector: a bit of the only record of what was asked is flipped while no engine runs."""
+    with ExitStack() as stack:
+        run_now(damage_while_away(home, stack))
+
+
+def spool(directory: Path) -> None:
+    (directory / "stdout.spool").write_bytes(b"x")
+
+
+def torn(directory: Path) -> None:
+    (directory / "daemon.journal").write_bytes(b"1 0")
+
+
+def foreign(directory: Path) -> None:
+    (directory / "notes").write_bytes(b"")
+
+
+@pytest.mark.requirement("0.7", "F02")
+@pytest.mark.parametrize("what", [None, spool, torn, foreign])
+def test_only_a_bare_preparation_is_removed(home: Path, what: Callable[[Path], None] | None) -> None:
+    """Injector: directories as an engine leaves that is killed right after it claimed a keeper, and others."""
+    run_now(start(home))
+    claimed, stranger = home / "runs" / "1m7rrt5ba0599", home / "runs" / "not-a-run"
+    stranger.mkdir()
+    with Keeper(home / "nursery" / "1") as keeper:
+        keeper.directory.rename(claimed)
+    assert (claimed / "keeper.journal").stat().st_size > 0
+    if what is not None:
+        what(claimed)
+    run_now(start(home))
+    assert claimed.exists() == (what is not None)
+    assert stranger.exists()

@@ -174,6 +174,7 @@ def test_a_start_that_makes_no_sense_changes_nothing(tmp_path: Path) -> None:
         ("kill_grace_ms", 1.5),
         ("rlimits", {"beauty": 1}),
         ("rlimits", {"nofile": "64"}),
+        ("rlimits", {"cpu": (1 << 62) + 1}),
         ("stdin", "maybe"),
         ("stdin", {"data": "@@@"}),
         ("spool_max_bytes", "1"),

@@ -3,16 +3,22 @@
 import contextlib
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from limpet.engine.link import KeeperLink
 from limpet.engine.live_run import LiveRun
-from limpet.model.facts import Lost, Prepared, Started, Witness
+from limpet.model.facts import Damaged, Found, Lost, Prepared, Started, Witness
+from limpet.model.run import ASKED_FIELDS, Run
 from limpet.store.journals import JournalReader
-from limpet.store.run_directory import CONTROL_SOCKET, KEEPER_JOURNAL, START_REQUEST
+from limpet.store.run_directory import CONTROL_SOCKET, DAEMON_JOURNAL, KEEPER_JOURNAL, START_REQUEST
 from limpet_keeper import system
 
 LOST_MESSAGE = "its keeper died without recording an end: how the command ended is not known"
+UNREADABLE_MESSAGE = "what its keeper recorded cannot be read to its end: how the command ended is not known"
+
+_Told = Callable[[int, int, int], Damaged]
 
 
 async def find_keeper(live: LiveRun) -> KeeperLink | None:
@@ -26,17 +32,47 @@ async def find_keeper(live: LiveRun) -> KeeperLink | None:
     return link
 
 
+def is_preparation(live: LiveRun) -> bool:
+    """Whether nothing came of it: a keeper was claimed, and nobody was told of a run."""
+    reader = live.keeper_journal
+    return live.run.created_at is None and reader.records <= 1 and not reader.damaged() and live.directory.is_bare()
+
+
+def note_damage(live: LiveRun, known: Run | None = None) -> None:
+    """Says where a journal of the run cannot be read. What is `known` stands for a `submitted` that was among it."""
+    damage: list[_Told] = []
+    reader, journal = live.keeper_journal, live.daemon_journal
+    if (lost := reader.damaged()) and KEEPER_JOURNAL not in live.run.damaged:
+        damage.append(_damaged(KEEPER_JOURNAL, reader.records, reader.position, lost))
+    if known is not None and (journal.damaged or live.run.created_at is None):
+        damage.append(_damaged(DAEMON_JOURNAL, journal.records, journal.position, journal.damaged))
+    if known is not None and live.run.created_at is None:
+        asked: dict[str, Any] = {name: getattr(known, name) for name in ASKED_FIELDS}
+        # It stands where the lost one stood: before all that the keeper saw.
+        live.ask(lambda n, at, _: Found(n=n, at=at, after=0, **asked, submitted_at=known.created_at or 0))
+    for told in damage:
+        live.ask(told)
+    if damage:
+        live.recall()
+
+
+def _damaged(file: str, records: int, offset: int, lost: bytes) -> _Told:
+    return lambda n, at, after: Damaged(
+        n=n, at=at, after=after, file=file, record=records + 1, offset=offset, bytes=len(lost)
+    )
+
+
 def settle_dead(live: LiveRun) -> None:
     """The keeper is dead: ends what is left of its run, and records `lost` unless it had recorded an end."""
     live.catch_up()
+    note_damage(live)
     left = end_what_is_left(live.directory.path / KEEPER_JOURNAL)
     (live.directory.path / CONTROL_SOCKET).unlink(missing_ok=True)
     run = live.run
-    sizes = {name: live.directory.spool_bytes(name) for name in run.streams}
+    sizes = {name: live.directory.spool_bytes(name) for name in run.streams or live.directory.spools()}
+    message = UNREADABLE_MESSAGE if KEEPER_JOURNAL in run.damaged else LOST_MESSAGE
     if not run.is_over or run.output_open or run.survivors:
-        live.ask(
-            lambda n, at, after: Lost(n=n, at=at, after=after, streams=sizes, survivors=left, message=LOST_MESSAGE)
-        )
+        live.ask(lambda n, at, after: Lost(n=n, at=at, after=after, streams=sizes, survivors=left, message=message))
     live.directory.remove(START_REQUEST)
 
 

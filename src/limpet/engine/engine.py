@@ -21,7 +21,7 @@ from limpet.engine.live_run import LiveRun
 from limpet.engine.nursery import Nursery
 from limpet.model.errors import Refusal
 from limpet.model.facts import InputAsked, InputTaken, StopAsked, Submitted
-from limpet.model.ids import check_id, make_id
+from limpet.model.ids import check_id, is_made_id, made_at_ms, make_id
 from limpet.model.run import Phase, Run
 from limpet.model.secrets import redact
 from limpet.model.status import status_of
@@ -115,18 +115,18 @@ class Engine:
     async def _adopt_all(self) -> None:
         over = self._store.known_over()
         for path in sorted(self.home.runs.iterdir()):
-            if path.name not in over:
+            if is_made_id(path.name) and path.name not in over:
                 await self._adopt(path.name)
 
     async def _adopt(self, run_id: str) -> None:
         live = LiveRun(Run(run_id=run_id), RunDirectory(self.home.run(run_id)), self._on_change)
         live.recall()
         link = await adoption.find_keeper(live)
-        if live.run.created_at is None:
-            # Claimed and never recorded: nobody was told of it, and its keeper goes with us.
+        if adoption.is_preparation(live):  # its keeper, if there still is one, goes with us
             shutil.rmtree(live.directory.path, ignore_errors=True)
             live.detach()
             return
+        adoption.note_damage(live, self._store.get(run_id) or self._unknown(run_id))
         self._live[run_id] = live
         if link is not None:
             live.attach(link, self._on_keeper_gone)
@@ -136,6 +136,11 @@ class Engine:
             self._on_change(live)
             adoption.settle_dead(live)
             self._forget(live)
+
+    def _unknown(self, run_id: str) -> Run:
+        """A run of which nothing is known but that it was."""
+        least = self.config.run.max_output_bytes
+        return Run(run_id=run_id, session_id=run_id, max_output_bytes=least, created_at=made_at_ms(run_id))
 
     def _on_change(self, live: LiveRun) -> None:
         if live.run.created_at is not None:

@@ -39,7 +39,11 @@ class KeeperLink(asyncio.Protocol):
         """A link that has said hello, and the keeper's answer. OSError when no keeper listens there."""
         connected = _connect(directory)
         _, link = await asyncio.get_running_loop().create_unix_connection(cls, sock=connected)
-        answer = await link.ask("hello", protocol=PROTOCOL, wake=wake)
+        try:
+            answer = await link.ask("hello", protocol=PROTOCOL, wake=wake)
+        except BaseException:
+            link.close()
+            raise
         link.stalled = answer.get("stalled")
         return link, answer
 

@@ -34,11 +34,15 @@ class LiveRun:
     # Facts.
 
     def recall(self) -> None:
-        """Takes what both journals hold: the run as far as files tell."""
+        """Takes what both journals hold, from the first record on: the run as far as files tell."""
+        self.keeper_journal.close()
+        self.daemon_journal.close()
         known = JournalReader(self.daemon_journal.path)
         asked = known.read_new()
+        self.daemon_journal = DaemonJournal(known.path, known)
         known.close()
-        self.daemon_journal = DaemonJournal(known.path, known.position, known.chain, known.records)
+        self.keeper_journal = JournalReader(self.keeper_journal.path)
+        self.run = Run(run_id=self.run.run_id)
         for fact in merge(self.keeper_journal.read_new(), asked):
             self.run = fold(self.run, fact)
 

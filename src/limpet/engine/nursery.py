@@ -178,15 +178,17 @@ class Nursery:
     async def close(self) -> None:
         """Lets the idle keepers and the nursery go."""
         self._closing = True
+        if self._process is not None and self._process.stdout is not None:
+            asyncio.get_running_loop().remove_reader(self._process.stdout.fileno())
         for task in self._tasks:
             task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         for keeper in self._idle:
             keeper.link.close()
         self._idle.clear()
         if self._process is not None:
             assert self._process.stdin is not None
             assert self._process.stdout is not None
-            asyncio.get_running_loop().remove_reader(self._process.stdout.fileno())
             self._process.stdin.close()
             await asyncio.to_thread(self._process.wait)
             self._process.stdout.close()

@@ -57,10 +57,12 @@ def read_range(
     end = min(kept_end, offset + min(max_bytes, MAX_READ_BYTES))
     data = _read_exactly(directory, name, offset, end)
     if encoding == "utf-8":
-        is_last = end == kept_end and not (stream.open and kept_end == stream.bytes)
-        if not is_last:
+        # Whether what comes next in the file, if anything, is no part of this text.
+        ends_there = not (stream.open and kept_end == stream.bytes)
+        if end < kept_end or not ends_there:
+            further = min(kept_end, end + 3)
             data = _whole(data, view) or _first_character(
-                _read_exactly(directory, name, offset, min(kept_end, end + 3))
+                _read_exactly(directory, name, offset, further), ends_there and further == kept_end
             )
         text = data.decode("utf-8", errors="replace")
         text = to_plain(text) if view == "plain" else text
@@ -99,13 +101,13 @@ def _whole(data: bytes, view: str) -> bytes:
     return data[:-begun] if 0 < begun < len(data) else data
 
 
-def _first_character(data: bytes) -> bytes:
-    """The first character, if it is whole: it may be longer than the page was to be."""
+def _first_character(data: bytes, is_all: bool) -> bytes:
+    """The first character, if it is whole or will never be: it may be longer than the page was to be."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     for end in range(1, len(data) + 1):
         if decoder.decode(data[end - 1 : end]):
             return data[:end] if not decoder.getstate()[0] else data[: end - 1]
-    return b""
+    return data if is_all else b""
 
 
 def last_lines_offset(run: Run, directory: RunDirectory, name: str, lines: int) -> int:

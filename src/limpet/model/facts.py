@@ -181,6 +181,21 @@ class Submitted(Asked, frozen=True, kw_only=True, tag="submitted"):
     request_digest: str | None = None
 
 
+class Found(Submitted, frozen=True, kw_only=True, tag="found"):
+    """Stands for a `submitted` that cannot be read: what is known of it from elsewhere, and when it was written."""
+
+    submitted_at: int
+
+
+class Damaged(Asked, frozen=True, kw_only=True, tag="damaged"):
+    """From that record on a journal of the run cannot be read: it and all behind it, so many bytes, do not count."""
+
+    file: str
+    record: int
+    offset: int
+    bytes: int
+
+
 class StopAsked(Asked, frozen=True, kw_only=True, tag="stop_asked"):
     signal: str
 
@@ -230,7 +245,7 @@ KeeperFact = (
     | SurvivorsGone
     | Sealed
 )
-DaemonFact = Submitted | StopAsked | InputAsked | InputTaken | Lost
+DaemonFact = Submitted | Found | Damaged | StopAsked | InputAsked | InputTaken | Lost
 AnyFact = KeeperFact | DaemonFact
 
 
@@ -245,13 +260,15 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 def decode_fact(body: bytes) -> AnyFact | None:
-    """The fact in a record; None for one of a kind that only a newer limpet knows."""
+    """The fact in a record; None for one of a kind that only a newer limpet knows. DecodeError for what is none."""
     try:
         return _decoder.decode(body)
     except msgspec.ValidationError:
         if _tag_decoder.decode(body).fact in _tags:
             raise
         return None
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise msgspec.DecodeError(str(error)) from error
 
 
 def encode_fact(fact: DaemonFact) -> bytes:

@@ -26,9 +26,19 @@ _made: Final = re.compile(rf"[{_DIGITS}]{{13}}\Z")
 
 def check_made_id(field: str, value: str) -> str:
     """An id that limpet made; a refusal for one that it cannot have made."""
-    if _made.match(value) is None:
+    if not is_made_id(value):
         raise Refusal("invalid_argument", f"`{field}` is none that was given out: pass it on as it came", field=field)
     return value
+
+
+def is_made_id(value: str) -> bool:
+    """Whether limpet may have made that id."""
+    return _made.match(value) is not None
+
+
+def made_at_ms(made_id: str) -> int:
+    """When an id was made."""
+    return sum(_DIGITS.index(digit) << 5 * place for place, digit in enumerate(reversed(made_id[:9])))
 
 
 def make_id(at_ms: int, serial: int) -> str:

@@ -7,8 +7,10 @@ import msgspec
 
 from limpet.model.facts import (
     AnyFact,
+    Damaged,
     Ended,
     Exited,
+    Found,
     Hole,
     InputAsked,
     InputTaken,
@@ -100,6 +102,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     started_at: int | None = None
     finished_at: int | None = None
     sealed: bool = False
+    # Journals that cannot be read to their end: where each of them stops.
+    damaged: dict[str, str] = {}
     # Input that was written under a key: the digest of what, and how much of it was taken once that is known.
     inputs: dict[str, tuple[str, int | None]] = {}
 
@@ -114,16 +118,23 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         return self.is_over and any(stream.open for stream in self.streams.values())
 
 
+# What a run takes over from what was asked, under the same names.
+ASKED_FIELDS: Final = tuple(name for name in Submitted.__struct_fields__ if name not in ("n", "at", "after"))
 ONLY_LOGGED: Final = "prepared, stdin, stdin_closed, signalled, killing: facts that change no state"
 
 
 def fold(run: Run, fact: AnyFact) -> Run:
-    """The run after one more fact. Total: a fact that says nothing new leaves the run as it was."""
+    """The run after one more fact. Total: a fact that says nothing new, or comes too late, leaves the run as it was."""
     change = msgspec.structs.replace
     match fact:
         case Submitted():
-            asked = {name: getattr(fact, name) for name in fact.__struct_fields__ if name not in ("n", "at", "after")}
-            return change(run, **asked, created_at=fact.at)
+            asked = {name: getattr(fact, name) for name in ASKED_FIELDS}
+            return change(run, **asked, created_at=fact.submitted_at if isinstance(fact, Found) else fact.at)
+        case Damaged():
+            what = f"cannot be read: {fact.bytes} bytes do not count" if fact.bytes else "is not there"
+            return change(
+                run, damaged=run.damaged | {fact.file: f"record {fact.record}, at byte {fact.offset}, {what}"}
+            )
         case StopAsked():
             return run if run.is_over else change(run, stopping=True)
         case InputAsked():
@@ -131,12 +142,12 @@ def fold(run: Run, fact: AnyFact) -> Run:
         case InputTaken():
             digest, _ = run.inputs.get(fact.key, ("", None))
             return change(run, inputs=run.inputs | {fact.key: (digest, fact.written)})
-        case Starting():
+        case Starting() if run.phase is Phase.QUEUED:
             streams = {name: Stream() for name in fact.streams}
             return change(run, phase=Phase.STARTING, streams=streams)
-        case Started():
+        case Started() if run.phase in (Phase.QUEUED, Phase.STARTING):
             return change(run, phase=Phase.RUNNING, pid=fact.pid, started_at=fact.at)
-        case NotStarted():
+        case NotStarted() if not run.is_over:
             closed = {name: change(stream, open=False) for name, stream in run.streams.items()}
             return change(
                 run,
@@ -146,6 +157,7 @@ def fold(run: Run, fact: AnyFact) -> Run:
                 error_errno=fact.errno,
                 error_message=_why_not_started(run, fact),
                 finished_at=fact.at,
+                stopping=False,
                 streams=closed,
             )
         case Wrote():
@@ -162,6 +174,8 @@ def fold(run: Run, fact: AnyFact) -> Run:
             return change(run, stalled=None)
         case Synced():
             for name, end in fact.streams.items():
+                if name not in run.streams:
+                    continue
                 stream = run.streams[name]
                 limit = end if stream.durable_until is None else min(end, stream.durable_until)
                 run = _with_stream(run, name, durable=max(stream.durable, limit))
@@ -176,7 +190,7 @@ def fold(run: Run, fact: AnyFact) -> Run:
             return change(run, phase=phase, exit_code=fact.code, signal=fact.signal, core=fact.core)
         case StreamClosed():
             return _with_stream(run, fact.stream, open=False)
-        case Ended():
+        case Ended() if not run.is_over:
             for name, end in fact.streams.items():
                 run = _with_stream(run, name, ended_at=end.end, open=end.open)
             return change(

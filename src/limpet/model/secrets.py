@@ -5,9 +5,11 @@ from functools import lru_cache
 from typing import Final
 
 REDACTED: Final = "[redacted]"
+# Anywhere in a name; at the end of one of its parts (SSHPASS); or as a whole part.
 _secret: Final = re.compile(
-    r"(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|CREDENTIALS?|APIKEY|KEY|AUTH|COOKIE|DSN|PRIVATE)(?:_|S?$)"
-    r"|TOKEN|SECRET|PASSWORD",
+    r"TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|APIKEY"
+    r"|PASSS?(?:_|$)"
+    r"|(?:^|_)(?:AUTH|COOKIE|DSN|KEY|PAT|PRIVATE|PWD)S?(?:_|$)",
     re.IGNORECASE,
 )
 # Named like secrets, and none.

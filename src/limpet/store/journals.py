@@ -1,17 +1,21 @@
 """Reads both journals of a run as they grow, and writes the daemon's."""
 
 import os
+import time
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from limpet.model.facts import AnyFact, DaemonFact, decode_fact, encode_fact
-from limpet_keeper.journal import decode_lines, encode_line
+from limpet_keeper.journal import Line, decode_lines, encode_line
 
 _READ_BYTES: Final = 1 << 20
+_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class JournalReader:
-    """Follows one journal from its first record. What is torn or not whole yet is left for the next time."""
+    """Follows one journal from its first record to the first that cannot be read, which it looks at anew each time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -19,6 +23,8 @@ class JournalReader:
         self.chain = 0
         self.records = 0
         self._fd = -1
+        # Whether a whole record is in the way.
+        self._is_stopped = False
 
     def read_new(self) -> list[AnyFact]:
         """The facts that came since the last call; none while the file is not there."""
@@ -28,19 +34,39 @@ class JournalReader:
             except FileNotFoundError:
                 return []
         facts: list[AnyFact] = []
-        while data := os.pread(self._fd, _READ_BYTES, self.position):
+        self._is_stopped = False
+        size = _READ_BYTES
+        while data := os.pread(self._fd, size, self.position):
             before = self.position
             for line in decode_lines(data, self.chain, self.position):
-                if not line.sound:
+                if not self._take(line, facts):
+                    self._is_stopped = True
                     return facts
-                self.position, self.chain = line.end, line.crc
-                self.records += 1
-                fact = decode_fact(line.body)
-                if fact is not None:
-                    facts.append(fact)
             if self.position == before:
-                break
+                if len(data) < size:
+                    break
+                size *= 2  # a record that is longer than what was read
         return facts
+
+    def _take(self, line: Line, facts: list[AnyFact]) -> bool:
+        """Whether the line is a record that can be read."""
+        if not line.sound:
+            return False
+        try:
+            fact = decode_fact(line.body)
+        except msgspec.DecodeError:
+            return False
+        self.position, self.chain = line.end, line.crc
+        self.records += 1
+        if fact is not None:
+            facts.append(fact)
+        return True
+
+    def damaged(self) -> bytes:
+        """What stands behind the facts and could not be read; empty for a last record that was torn in a crash."""
+        if self._fd < 0 or (self.position and not self._is_stopped):
+            return b""
+        return os.pread(self._fd, os.fstat(self._fd).st_size - self.position, self.position)
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -51,28 +77,39 @@ class JournalReader:
 class DaemonJournal:
     """The daemon's own journal of a run, made at the first fact."""
 
-    def __init__(self, path: Path, position: int = 0, chain: int = 0, records: int = 0) -> None:
-        """Goes on behind what a reader found sound: a torn tail is written over."""
+    def __init__(self, path: Path, behind: JournalReader | None = None) -> None:
+        """Goes on behind what a reader found sound: a torn tail is written over, damage is set aside first."""
         self.path = path
-        self.records = records
-        self._position = position
-        self._chain = chain
+        self.records = behind.records if behind else 0
+        self.position = behind.position if behind else 0
+        self._chain = behind.chain if behind else 0
+        # What could not be read, until it is set aside.
+        self.damaged = behind.damaged() if behind else b""
         self._fd = -1
 
     def append(self, fact: DaemonFact) -> None:
         """Writes a fact, whose `n` must be the next number. OSError leaves the journal as it was."""
         if self._fd < 0:
-            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-            self._fd = os.open(self.path, flags, 0o600)
-            os.fchmod(self._fd, 0o600)
-            os.ftruncate(self._fd, self._position)
+            self._fd = self._open()
         line, chain = encode_line(encode_fact(fact), self._chain)
-        done = 0
-        while done < len(line):
-            done += os.pwrite(self._fd, line[done:], self._position + done)
-        self._position += len(line)
+        _write_at(self._fd, line, self.position)
+        self.position += len(line)
         self._chain = chain
         self.records += 1
+
+    def _open(self) -> int:
+        if self.damaged:
+            aside = os.open(f"{self.path}.broken-{time.time_ns()}", _FLAGS | os.O_EXCL, 0o600)
+            try:
+                _write_at(aside, self.damaged, 0)
+                os.fsync(aside)
+            finally:
+                os.close(aside)
+            self.damaged = b""
+        fd = os.open(self.path, _FLAGS, 0o600)
+        os.fchmod(fd, 0o600)
+        os.ftruncate(fd, self.position)
+        return fd
 
     def sync(self) -> None:
         """Puts the journal and its name on disk; may take a while, and may outlast the journal's being open."""
@@ -87,3 +124,9 @@ class DaemonJournal:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def _write_at(fd: int, data: bytes, offset: int) -> None:
+    done = 0
+    while done < len(data):
+        done += os.pwrite(fd, data[done:], offset + done)

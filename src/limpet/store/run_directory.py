@@ -10,6 +10,7 @@ DAEMON_JOURNAL: Final = "daemon.journal"
 START_REQUEST: Final = "start.json"
 SCRIPT: Final = "command"
 CONTROL_SOCKET: Final = "control.sock"
+STREAMS: Final = ("stdout", "stderr", "pty")
 
 
 class RunDirectory:
@@ -28,6 +29,18 @@ class RunDirectory:
             return os.pread(fd, max_bytes, offset)
         finally:
             os.close(fd)
+
+    def spools(self) -> list[str]:
+        """The streams that have a file."""
+        return [name for name in STREAMS if self.spool_path(name).exists()]
+
+    def is_bare(self) -> bool:
+        """Whether it holds nothing but what a keeper lays out ahead of any run, and a script that was to be one."""
+        empty = {DAEMON_JOURNAL, *(self.spool_path(name).name for name in STREAMS)}
+        laid_out = {KEEPER_JOURNAL, CONTROL_SOCKET, SCRIPT}
+        return all(
+            path.name in laid_out or (path.name in empty and path.lstat().st_size == 0) for path in self.path.iterdir()
+        )
 
     def spool_bytes(self, stream: str) -> int:
         """The spool's size on disk: after a crash it may be ahead of the journal. 0 when there is none."""

@@ -50,6 +50,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     started_at: int | None
     finished_at: int | None
     streams: dict[str, StreamInfo]
+    damaged: dict[str, str]
     durable_offset: dict[str, int]
 
 
@@ -85,6 +86,7 @@ def describe(run: Run) -> RunInfo:
         started_at=run.started_at,
         finished_at=run.finished_at,
         streams=streams,
+        damaged=run.damaged,
         durable_offset={name: each.durable for name, each in run.streams.items()},
     )
 

@@ -57,14 +57,20 @@ class ShellRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class ShellResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A spawned run, or the result of one that was waited for."""
+    """A spawned run, that run once it has ended, or the result of one that was waited for."""
 
     run_id: str
     session_id: str | msgspec.UnsetType = msgspec.UNSET
+    command: str | msgspec.UnsetType = msgspec.UNSET
     status: str | msgspec.UnsetType = msgspec.UNSET
     next_seq: int | msgspec.UnsetType = msgspec.UNSET
     exit_code: int | msgspec.UnsetType | None = msgspec.UNSET
     signal: str | msgspec.UnsetType | None = msgspec.UNSET
+    ended_by: str | msgspec.UnsetType | None = msgspec.UNSET
+    attempt: int | msgspec.UnsetType = msgspec.UNSET
+    created_at: int | msgspec.UnsetType | None = msgspec.UNSET
+    started_at: int | msgspec.UnsetType | None = msgspec.UNSET
+    finished_at: int | msgspec.UnsetType | None = msgspec.UNSET
     stdout: str | msgspec.UnsetType = msgspec.UNSET
     stderr: str | msgspec.UnsetType = msgspec.UNSET
     truncated: bool | msgspec.UnsetType = msgspec.UNSET
@@ -79,7 +85,7 @@ async def shell(engine: Engine, request: ShellRequest, caller: Caller) -> ShellR
         if request.background:
             return _spawned(live.run)
         await live.wait_until(lambda run: run.is_over, None)
-        return _ended(live.run)
+        return _polled(live.run)
     await live.wait_until(lambda run: run.is_over, None)
     return _finished(live, request.view)
 
@@ -138,24 +144,43 @@ def _spawned(run: Run) -> ShellResponse:
     return ShellResponse(run_id=run.run_id, session_id=run.session_id, status=status_of(run), next_seq=0)
 
 
-def _ended(run: Run) -> ShellResponse:
-    started_at = run.started_at or run.finished_at or 0
+def _polled(run: Run) -> ShellResponse:
+    """The run as it stands."""
     return msgspec.structs.replace(
         _spawned(run),
+        command=run.command,
         exit_code=run.exit_code,
         signal=run.signal,
-        truncated=run.output_bytes > run.max_output_bytes,
+        ended_by=run.ended_by,
+        attempt=run.attempt,
+        truncated=_is_truncated(run),
+        error_message=run.error_message,
+        created_at=run.created_at,
+        started_at=run.started_at,
+        finished_at=run.finished_at,
+    )
+
+
+def _finished(live: LiveRun, view: str) -> ShellResponse:
+    run = live.run
+    started_at = run.started_at or run.finished_at or 0
+    said, complained = _head(live, "pty" if run.rows is not None else "stdout"), _head(live, "stderr")
+    return ShellResponse(
+        run_id=run.run_id,
+        status=status_of(run),
+        exit_code=run.exit_code,
+        signal=run.signal,
+        stdout=to_plain(said) if view == "plain" else said,
+        stderr=to_plain(complained) if view == "plain" else complained,
+        truncated=_is_truncated(run),
         timed_out=run.ended_by == "timeout",
         duration_ms=max(0, (run.finished_at or started_at) - started_at),
         error_message=run.error_message,
     )
 
 
-def _finished(live: LiveRun, view: str) -> ShellResponse:
-    streams = {"stdout": _head(live, "pty" if live.run.rows is not None else "stdout"), "stderr": _head(live, "stderr")}
-    shown = {name: to_plain(text) if view == "plain" else text for name, text in streams.items()}
-    ended = msgspec.structs.replace(_ended(live.run), session_id=msgspec.UNSET, next_seq=msgspec.UNSET)
-    return msgspec.structs.replace(ended, **shown)
+def _is_truncated(run: Run) -> bool:
+    return run.output_bytes > run.max_output_bytes
 
 
 def _head(live: LiveRun, name: str) -> str:
