@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import selectors
 import socket
-from collections.abc import Callable
 from typing import Any
 
 from fuzz import seeds as recorded
 from fuzz.feed import Feed, is_a, pieces
 from limpet_keeper import control
 from limpet_keeper.control import FIELDS, Connection, Control, Refused
+from limpet_keeper.loop import READ, Loop
 from limpet_keeper.settings import Settings
 
 Json = dict[str, Any]
@@ -150,23 +149,23 @@ def handle(connection: Connection, request: Json) -> Json | None:
 
 def check_stream(sent: list[bytes]) -> None:
     """One reply to each frame, in order, under its id; after what is no object one refusal and the end."""
-    selector = selectors.DefaultSelector()
+    loop = Loop()
     dropped: list[Connection] = []
-    keeper = Control(selector, handle, dropped.append, lambda: 0)
+    keeper = Control(loop, handle, dropped.append, lambda: 0)
     theirs, ours = socket.socketpair()
     usual, control.MAX_FRAME_BYTES = control.MAX_FRAME_BYTES, FRAME_BYTES
     try:
         connection = Connection(theirs, keeper)
         keeper.connections.append(connection)
-        selector.register(theirs, selectors.EVENT_READ, connection.on_event)
+        loop.watch(theirs.fileno(), READ, connection.on_event)
         ours.setblocking(False)
         received = b""
         for piece in sent:
             with_rest = memoryview(piece)
             while with_rest and not dropped:
                 with_rest = with_rest[ours.send(with_rest) :]
-                received += turn(selector, ours)
-        received += turn(selector, ours)
+                received += turn(loop, ours)
+        received += turn(loop, ours)
         check_replies(b"".join(sent), received, bool(dropped))
         assert connection.unread == b"" or not dropped or theirs.fileno() < 0
     finally:
@@ -174,25 +173,21 @@ def check_stream(sent: list[bytes]) -> None:
         for each in list(keeper.connections):
             keeper.drop(each)
         keeper.listener.close()
-        selector.close()
         theirs.close()
         ours.close()
 
 
-def turn(selector: selectors.BaseSelector, ours: socket.socket) -> bytes:
+def turn(loop: Loop, ours: socket.socket) -> bytes:
     """Lets the keeper's side do all it has to do, and reads what it sent."""
     received = b""
     while True:
-        ready = selector.select(0) if selector.get_map() else []
-        for key, mask in ready:
-            on_event: Callable[[int], None] = key.data
-            on_event(mask)
+        heard = loop.turn(0)
         try:
             while more := ours.recv(1 << 16):
                 received += more
         except (BlockingIOError, ConnectionResetError):
             pass
-        if not ready:
+        if not heard:
             return received
 
 

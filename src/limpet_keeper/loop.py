@@ -34,8 +34,8 @@ class Loop:
         if self._calls.pop(fd, None) is not None:
             self._poll.unregister(fd)
 
-    def turn(self, wait_s: float | None) -> None:
-        """Waits for events as long as it may, and passes them on."""
+    def turn(self, wait_s: float | None) -> bool:
+        """Waits for events as long as it may, and passes them on; whether there were any."""
         # Rounded up: a timer that is not due yet would have the loop turn in vain.
         events = self._poll.poll(None if wait_s is None else int(wait_s * 1000 + 0.999))
         heard = [(fd, mask, self._calls[fd]) for fd, mask in events]
@@ -43,3 +43,4 @@ class Loop:
             # One call may end what another was to hear of, and the number may be a stranger's by now.
             if self._calls.get(fd) == (wanted, call):
                 call(wanted if mask & _GONE else mask)
+        return bool(heard)

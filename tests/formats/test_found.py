@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import selectors
 import socket
 import time
 from contextlib import closing
@@ -19,6 +18,7 @@ from limpet.model.facts import AnyFact, Killing, StopAsked
 from limpet.model.operation import decode
 from limpet.store.journals import DaemonJournal, JournalReader
 from limpet_keeper.journal import encode_line
+from limpet_keeper.loop import READ, Loop
 from limpet_keeper.timers import Timers
 from tests.keeper.driver import Keeper
 
@@ -111,12 +111,13 @@ def test_a_sound_record_that_is_no_fact_takes_none_before_it_along(tmp_path: Pat
 def test_a_deadline_however_far_away_does_not_end_the_keeper(after_s: float) -> None:
     """Every number of milliseconds that a frame may carry is one for which the loop can sleep."""
     ours, theirs = socket.socketpair()
-    with ours, theirs, closing(selectors.DefaultSelector()) as selector:
-        selector.register(ours, selectors.EVENT_READ)
+    loop = Loop()
+    with ours, theirs:
+        loop.watch(ours.fileno(), READ, lambda _mask: None)
         theirs.send(b".")
         timers = Timers()
         timers.set("deadline", after_s, lambda: None)
-        assert selector.select(timers.next_s())
+        assert loop.turn(timers.next_s())
 
 
 CGROUPS: list[tuple[str, dict[str, str]]] = [

@@ -18,7 +18,8 @@ from limpet.model.errors import Refusal
 from limpet.model.facts import AnyFact, KeeperFact, Sealed, SyncFailed, decode_fact
 from limpet.store.journals import JournalReader
 from limpet.store.run_directory import RunDirectory
-from limpet_keeper.journal import decode_lines, encode_json, encode_line
+from limpet_keeper import lean_json
+from limpet_keeper.journal import decode_lines, encode_line
 from tests.faults.disks import need
 from tests.formats.golden_run import GOLDEN, MANIFEST, public_state, recall
 from tests.formats.record_golden import CASES, Recording, record_one, stalled
@@ -80,7 +81,7 @@ def test_a_recorded_journal_encodes_to_the_same_bytes(journal: Path) -> None:
     encoded: list[bytes] = []
     for line in decode_lines(data):
         body = json.loads(line.body)
-        again = encode_json(body).encode() if is_keepers else msgspec.json.encode(body)
+        again = lean_json.encode(body).encode() if is_keepers else msgspec.json.encode(body)
         text, chain = encode_line(again, chain)
         encoded.append(text)
     whole = b"".join(encoded)
