@@ -9,7 +9,7 @@ GOLDEN = Path(__file__).resolve().parents[1] / "tests" / "formats" / "golden"
 
 def journals(name: str = "*.journal") -> list[bytes]:
     """The recorded journals, shortest first."""
-    return sorted({path.read_bytes() for path in GOLDEN.glob(f"*/*/{name}")}, key=lambda data: (len(data), data))
+    return sorted({path.read_bytes() for path in GOLDEN.glob(f"*/*/**/{name}")}, key=lambda data: (len(data), data))
 
 
 def bodies(journal: bytes) -> list[bytes]:

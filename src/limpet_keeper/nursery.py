@@ -11,16 +11,16 @@ from limpet_keeper.prepare import prepare, remove
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from limpet_keeper.keeper import Keeper
 
 
-def keep(path: str, cgroup_parent: str | None, umask: int, files: Sequence[str] = ()) -> bool:
+def keep(path: str, cgroup_parent: str | None, umask: int) -> bool:
     """The life of one keeper: ready, announced on stdout, serving, gone. False when it could not be made ready."""
     os.setsid()
     try:
-        keeper = prepare(path, cgroup_parent, umask, files)
+        keeper = prepare(path, cgroup_parent, umask)
     except OSError as error:
         refusal = {"failed": path, "errno": system.error_name(error), "message": os.strerror(error.errno or 0)}
         _announce(refusal)
@@ -32,17 +32,17 @@ def keep(path: str, cgroup_parent: str | None, umask: int, files: Sequence[str] 
     except BrokenPipeError:
         pass  # whoever wanted a keeper is gone
     finally:
-        _leave(keeper, files)
+        _leave(keeper)
     return True
 
 
-def _leave(keeper: Keeper, files: Sequence[str]) -> None:
+def _leave(keeper: Keeper) -> None:
     unclaimed = keeper.run is None
     if unclaimed:
         keeper.launcher.abandon()
     keeper.leave()
     if unclaimed:
-        remove(keeper.path, keeper.directory_fd, files)
+        remove(keeper.path, keeper.directory_fd)
 
 
 def _announce(message: Mapping[str, object]) -> None:
@@ -70,22 +70,21 @@ def serve(cgroup_parent: str | None) -> None:
     while data := os.read(0, 65536):
         *lines, unread = (unread + data).split(b"\n")
         for line in lines:
-            asked = lean_json.decode(line)
-            path = asked["prepare"]
+            path = lean_json.decode(line)["prepare"]
             try:
                 child = os.fork()
             except OSError as error:
                 _announce({"failed": path, "errno": system.error_name(error), "message": os.strerror(error.errno or 0)})
                 continue
             if child == 0:
-                _be_keeper(path, cgroup_parent, umask, asked.get("files", ()))
+                _be_keeper(path, cgroup_parent, umask)
 
 
-def _be_keeper(path: str, cgroup_parent: str | None, umask: int, files: Sequence[str]) -> None:
+def _be_keeper(path: str, cgroup_parent: str | None, umask: int) -> None:
     code = 1
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        keep(path, cgroup_parent, umask, files)
+        keep(path, cgroup_parent, umask)
         code = 0
     finally:
         if code:

@@ -13,32 +13,25 @@ from limpet_keeper.keeper import Keeper
 from limpet_keeper.launcher import Launcher
 from limpet_keeper.spool import Spool, create
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 STREAMS = ("stdout", "stderr")
 
 
-def prepare(path: str, cgroup_parent: str | None, umask: int, files: Sequence[str] = ()) -> Keeper:
-    """Prepares a keeper in `path`, which must not exist. OSError if anything is in the way, and nothing is left.
-
-    `files` lie there empty, for whoever claims it: to create a file can take longer than to fill it.
-    """
+def prepare(path: str, cgroup_parent: str | None, umask: int) -> Keeper:
+    """Prepares a keeper in `path`, which must not exist. OSError if anything is in the way, and nothing is left."""
     os.umask(0o077)
     os.mkdir(path, 0o700)
     directory_fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     cgroup = _make_cgroup(cgroup_parent, os.path.basename(path))
     try:
-        return _prepare_in(path, directory_fd, cgroup, umask, files)
+        return _prepare_in(path, directory_fd, cgroup, umask)
     except OSError:
-        remove(path, directory_fd, files)
+        remove(path, directory_fd)
         if cgroup is not None:
             os.rmdir(cgroup)
         raise
 
 
-def _prepare_in(path: str, directory_fd: int, cgroup: str | None, umask: int, files: Sequence[str]) -> Keeper:
+def _prepare_in(path: str, directory_fd: int, cgroup: str | None, umask: int) -> Keeper:
     for number in system.IGNORED:
         signal.signal(number, signal.SIG_IGN)
     system.become_subreaper()
@@ -48,8 +41,6 @@ def _prepare_in(path: str, directory_fd: int, cgroup: str | None, umask: int, fi
         journal = Journal(create(JOURNAL_NAME, directory_fd))
         fcntl.flock(journal.fd, fcntl.LOCK_EX)
         spools = [Spool(name, create(f"{name}.spool", directory_fd), directory_fd) for name in STREAMS]
-        for name in files:
-            os.close(create(name, directory_fd))
         keeper = Keeper(path, directory_fd, launcher, journal, spools)
         os.fchdir(directory_fd)
         keeper.control.open()
@@ -81,14 +72,14 @@ def _make_cgroup(parent: str | None, name: str) -> str | None:
     return path
 
 
-def remove(path: str, directory_fd: int, files: Sequence[str] = ()) -> None:
+def remove(path: str, directory_fd: int) -> None:
     """Removes a prepared directory and what the keeper made in it, unless it was renamed meanwhile."""
     try:
         if not os.path.samestat(os.stat(path), os.fstat(directory_fd)):
             return
     except OSError:
         return
-    for name in (SOCKET_NAME, JOURNAL_NAME, *(f"{stream}.spool" for stream in STREAMS), *files):
+    for name in (SOCKET_NAME, JOURNAL_NAME, *(f"{stream}.spool" for stream in STREAMS)):
         try:
             os.unlink(name, dir_fd=directory_fd)
         except FileNotFoundError:

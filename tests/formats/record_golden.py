@@ -31,8 +31,10 @@ class Recording:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.keeper = Keeper(directory)
-        self.live = LiveRun(Run(run_id=directory.name), RunDirectory(directory), lambda _live: None)
+        files = RunDirectory(directory)
+        files.path.mkdir(mode=0o700)
+        self.keeper = Keeper(files.kept)
+        self.live = LiveRun(Run(run_id=directory.name), files, lambda _live: None)
 
     def __enter__(self) -> Recording:
         return self
@@ -136,7 +138,7 @@ def torn(run: Recording) -> None:
     """The journal's last write stops inside a line, at a file size limit; then SIGKILL, and the daemon finds it."""
     run.start("/bin/sh", "-c", "echo said; cat", stdin="open")
     run.keeper.wait_fact("wrote")
-    size = (run.directory / "keeper.journal").stat().st_size
+    size = run.live.directory.keeper_journal.stat().st_size
     resource.prlimit(run.keeper.pid, resource.RLIMIT_FSIZE, (size + 70, size + 70))
     run.keeper.connection.post("write", data="bW9yZQo=")
     while run.keeper.connection.wakeup().get("stalled") is None:
@@ -144,7 +146,7 @@ def torn(run: Recording) -> None:
     run.keeper.process.kill()
     run.keeper.process.wait()
     settle_dead(run.live)
-    assert not (run.directory / "keeper.journal").read_bytes().endswith(b"\n")
+    assert not run.live.directory.keeper_journal.read_bytes().endswith(b"\n")
 
 
 def stalled(run: Recording) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import limpet
+from limpet.store.run_directory import RunDirectory
 from tests.keeper.driver import Foreign, Keeper
 
 MIB = 1 << 20
@@ -96,7 +97,7 @@ def run_now(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 
 @pytest.mark.requirement("F25", "0.7", "1.12")
-@pytest.mark.parametrize("name", ["daemon.journal", "keeper.journal"])
+@pytest.mark.parametrize("name", ["daemon.journal", "1/keeper.journal"])
 @pytest.mark.parametrize("damage", [flipped, of_another_version, zeroed, cut], ids=lambda each: each.__name__)
 def test_a_damaged_journal_costs_no_output(home: Path, name: str, damage: Callable[[bytes], bytes]) -> None:
     """Injector: the first record of a finished run's journal is changed, and the database removed."""
@@ -108,7 +109,7 @@ def test_a_damaged_journal_costs_no_output(home: Path, name: str, damage: Callab
     forget(home)
     run_now(start(home))
     assert directory.exists(), "what was intact of the run was removed with what was not"
-    assert (directory / "stdout.spool").read_bytes() == b"precious\n"
+    assert (directory / "1" / "stdout.spool").read_bytes() == b"precious\n"
 
 
 async def told_of(home: Path, run_id: str) -> dict[str, Any]:
@@ -122,7 +123,7 @@ async def told_of(home: Path, run_id: str) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("F25", "0.7", "1.12")
-@pytest.mark.parametrize("name", ["daemon.journal", "keeper.journal"])
+@pytest.mark.parametrize("name", ["daemon.journal", "1/keeper.journal"])
 @pytest.mark.parametrize("damage", [flipped, of_another_version, zeroed, cut], ids=lambda each: each.__name__)
 def test_a_run_with_a_damaged_journal_is_told_of(home: Path, name: str, damage: Callable[[bytes], bytes]) -> None:
     """Injector: as above. What is left is answered, and says what is not; looked at again it is the same."""
@@ -132,10 +133,10 @@ def test_a_run_with_a_damaged_journal_is_told_of(home: Path, name: str, damage: 
     journal.write_bytes(damaged)
     forget(home)
     seen = run_now(told_of(home, directory.name))
-    assert (seen["said"], seen["is_all"], list(seen["damaged"])) == ("precious\n", True, [name])
-    assert "record 1, at byte 0" in seen["damaged"][name]
+    assert (seen["said"], seen["is_all"], list(seen["damaged"])) == ("precious\n", True, [journal.name])
+    assert "record 1, at byte 0" in seen["damaged"][journal.name]
     end = {"status": "completed", "exit_code": 0, "ended_by": "self", "command": ""}
-    if name == "keeper.journal":
+    if journal.name == "keeper.journal":
         end = {"status": "failed", "exit_code": None, "ended_by": "lost", "command": "echo precious"}
         assert journal.read_bytes() == damaged
     else:
@@ -173,7 +174,7 @@ def test_a_run_that_goes_on_keeps_its_key_from_the_database(home: Path) -> None:
 
 
 def spool(directory: Path) -> None:
-    (directory / "stdout.spool").write_bytes(b"x")
+    (directory / "1" / "stdout.spool").write_bytes(b"x")
 
 
 def torn(directory: Path) -> None:
@@ -191,9 +192,10 @@ def test_only_a_bare_preparation_is_removed(home: Path, what: Callable[[Path], N
     run_now(start(home))
     claimed, stranger = home / "runs" / "1m7rrt5ba0599", home / "runs" / "not-a-run"
     stranger.mkdir()
+    RunDirectory(claimed).lay_out()
     with Keeper(home / "nursery" / "1") as keeper:
-        keeper.directory.rename(claimed)
-    assert (claimed / "keeper.journal").stat().st_size > 0
+        keeper.directory.rename(RunDirectory(claimed).kept)
+    assert RunDirectory(claimed).keeper_journal.stat().st_size > 0
     if what is not None:
         what(claimed)
     run_now(start(home))

@@ -27,10 +27,11 @@ from tests.keeper.samples import read_bare_lf, unfold
 
 V1 = GOLDEN / "v1"
 RUNS = sorted(path for path in V1.iterdir() if path.is_dir())
-JOURNALS = [run / name for run in RUNS for name in ("keeper.journal", "daemon.journal")]
+NAMES = ("1/keeper.journal", "daemon.journal")
+JOURNALS = [run / name for run in RUNS for name in NAMES]
 
 a_run = pytest.mark.parametrize("run", RUNS, ids=lambda path: path.name)
-a_journal = pytest.mark.parametrize("journal", JOURNALS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+a_journal = pytest.mark.parametrize("journal", JOURNALS, ids=lambda path: "-".join(path.relative_to(V1).parts))
 
 
 def facts_of(journal: Path) -> list[AnyFact]:
@@ -69,7 +70,7 @@ def test_a_recorded_journal_decodes(journal: Path) -> None:
     assert all(line.sound for line in lines)
     assert [json.loads(line.body)["n"] for line in lines] == list(range(1, len(lines) + 1))
     assert len(facts_of(journal)) == len(lines)
-    is_torn = journal.parent.name == "torn" and journal.name == "keeper.journal"
+    is_torn = journal == V1 / "torn" / "1" / "keeper.journal"
     assert (lines[-1].end < len(data)) == is_torn
 
 
@@ -98,10 +99,10 @@ def test_a_recorded_run_folds_to_its_recorded_state(run: Path) -> None:
 @pytest.mark.requirement("0.5")
 @a_run
 def test_a_sealed_run_holds_the_bytes_that_its_seal_names(run: Path) -> None:
-    seals = [fact for fact in facts_of(run / "keeper.journal") if isinstance(fact, Sealed)]
+    seals = [fact for fact in facts_of(RunDirectory(run).keeper_journal) if isinstance(fact, Sealed)]
     assert len(seals) == (0 if run.name == "torn" else 1)
     for name, seal in (item for sealed in seals for item in sealed.streams.items()):
-        spool = (run / f"{name}.spool").read_bytes()
+        spool = RunDirectory(run).spool_path(name).read_bytes()
         start, end = seal.hole or (0, 0)
         assert len(spool) == seal.bytes
         assert seal.crc32 == f"{zlib.crc32(spool[:start] + spool[end:]):08x}"
@@ -123,8 +124,9 @@ def test_recorded_text_reads_as_it_was_said() -> None:
 
 @pytest.mark.requirement("F48", "0.5")
 def test_a_recorded_terminal_gives_its_raw_bytes_back() -> None:
-    bare = read_bare_lf(V1 / "terminal")
-    raw = unfold((V1 / "terminal" / "pty.spool").read_bytes(), bare)
+    kept = RunDirectory(V1 / "terminal").kept
+    bare = read_bare_lf(kept)
+    raw = unfold((kept / "pty.spool").read_bytes(), bare)
     assert raw == b"typed\r\ngot typed\r\nhide\r\n10%\r20%\rbare\nwith\r\nbare\n"
 
 
@@ -164,7 +166,7 @@ def test_a_run_recorded_anew_says_the_same_kinds_of_facts(case: Callable[[Record
     if case is stalled:
         need("mount", "umount")
     anew = record_one(case, tmp_path)
-    for name in ("keeper.journal", "daemon.journal"):
+    for name in NAMES:
         kinds = {type(fact) for fact in facts_of(anew / name)}
         recorded = {type(fact) for fact in facts_of(V1 / anew.name / name)}
         assert kinds == recorded, name

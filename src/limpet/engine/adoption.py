@@ -26,7 +26,7 @@ async def find_keeper(live: LiveRun) -> KeeperLink | None:
     if not live.directory.is_kept():
         return None
     try:
-        link, _ = await KeeperLink.connect(live.directory.path, "state")
+        link, _ = await KeeperLink.connect(live.directory.kept, "state")
     except OSError:
         return None
     return link
@@ -66,8 +66,8 @@ def settle_dead(live: LiveRun) -> None:
     """The keeper is dead: ends what is left of its run, and records `lost` unless it had recorded an end."""
     live.catch_up()
     note_damage(live)
-    left = end_what_is_left(live.directory.path / KEEPER_JOURNAL)
-    (live.directory.path / CONTROL_SOCKET).unlink(missing_ok=True)
+    left = end_what_is_left(live.directory.keeper_journal)
+    (live.directory.kept / CONTROL_SOCKET).unlink(missing_ok=True)
     run = live.run
     sizes = {name: live.directory.spool_bytes(name) for name in run.streams or live.directory.spools()}
     message = UNREADABLE_MESSAGE if KEEPER_JOURNAL in run.damaged else LOST_MESSAGE

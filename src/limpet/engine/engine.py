@@ -190,9 +190,9 @@ class Engine:
         idle = await self._nursery.take()
         run_id = make_id(time.time_ns() // 1_000_000, next(self._serial))
         try:
-            idle.directory.rename(self.home.run(run_id))
+            idle.claim(self.home.run(run_id))
         except OSError as error:
-            idle.link.close()
+            idle.let_go()
             raise Refusal("unavailable", f"the run's directory could not be made: {error.strerror}") from error
         live = LiveRun(Run(run_id=run_id), RunDirectory(self.home.run(run_id)), self._on_change)
         self._live[run_id] = live

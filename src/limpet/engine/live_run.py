@@ -11,7 +11,7 @@ from limpet.model.facts import AnyFact, DaemonFact, Stdin, Synced, Wrote
 from limpet.model.merge import merge
 from limpet.model.run import Run, fold
 from limpet.store.journals import DaemonJournal, JournalReader
-from limpet.store.run_directory import DAEMON_JOURNAL, KEEPER_JOURNAL, RunDirectory
+from limpet.store.run_directory import RunDirectory
 
 # How long the keeper goes on telling of output after the last reader left: the next one is often near.
 HEARD_FOR_S: Final = 1.0
@@ -25,8 +25,8 @@ class LiveRun:
         self.directory = directory
         self.on_change = on_change
         self.link: KeeperLink | None = None
-        self.keeper_journal = JournalReader(directory.path / KEEPER_JOURNAL)
-        self.daemon_journal = DaemonJournal(directory.path / DAEMON_JOURNAL)
+        self.keeper_journal = JournalReader(directory.keeper_journal)
+        self.daemon_journal = DaemonJournal(directory.daemon_journal)
         self._waiting: set[asyncio.Future[None]] = set()
         self._listeners = 0
         self._heard_until: asyncio.TimerHandle | None = None

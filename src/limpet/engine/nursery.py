@@ -17,7 +17,8 @@ import msgspec
 import limpet_keeper
 from limpet.engine.link import KeeperLink
 from limpet.model.errors import Refusal
-from limpet.store.run_directory import DAEMON_JOURNAL, START_REQUEST
+from limpet.store.run_directory import RunDirectory
+from limpet_keeper import system
 
 IDLE_KEEPERS: Final = 6
 # Making a keeper ready takes what a run that is just starting needs: it waits for a quiet moment, unless few are left.
@@ -31,10 +32,25 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 class IdleKeeper(msgspec.Struct, frozen=True):
-    """A keeper that waits for a run, and the directory that will be the run's."""
+    """A keeper that waits for a run in a directory of its own, and the directory that will be the run's."""
 
-    directory: Path
+    kept: Path
+    place: RunDirectory
     link: KeeperLink
+
+    def claim(self, path: Path) -> None:
+        """From now on both are the run's, at `path`. OSError leaves nothing there."""
+        self.place.path.rename(path)
+        try:
+            self.kept.rename(RunDirectory(path).kept)
+        except OSError:
+            shutil.rmtree(path, ignore_errors=True)
+            raise
+
+    def let_go(self) -> None:
+        """The keeper sees that nobody wants it, goes, and removes its own directory."""
+        self.link.close()
+        shutil.rmtree(self.place.path, ignore_errors=True)
 
 
 class Nursery:
@@ -67,6 +83,7 @@ class Nursery:
             if keeper.link.is_open:
                 self._refill_soon()
                 return keeper
+            keeper.let_go()
         taker: asyncio.Future[IdleKeeper] = asyncio.get_running_loop().create_future()
         self._takers.append(taker)
         self._refill()
@@ -96,10 +113,7 @@ class Nursery:
             path = str(self._slots / f"{os.getpid()}-{next(self._serial)}")
             self._preparing.add(path)
             with contextlib.suppress(BrokenPipeError):  # its end is noticed where its answers are read
-                os.write(
-                    process.stdin.fileno(),
-                    _encoder.encode({"prepare": path, "files": [DAEMON_JOURNAL, START_REQUEST]}) + b"\n",
-                )
+                os.write(process.stdin.fileno(), _encoder.encode({"prepare": path}) + b"\n")
 
     def _running_process(self) -> subprocess.Popen[bytes]:
         if self._process is None:
@@ -131,13 +145,19 @@ class Nursery:
             else:
                 self._fail(answer["errno"], answer["message"])
 
-    async def _welcome(self, directory: Path) -> None:
+    async def _welcome(self, kept: Path) -> None:
+        place = RunDirectory(kept.with_name(f"{kept.name}-run"))
         try:
-            link, _ = await KeeperLink.connect(directory, "state")
+            link, _ = await KeeperLink.connect(kept, "state")
+            keeper = IdleKeeper(kept, place, link)
+            try:
+                await asyncio.to_thread(place.lay_out)
+            except BaseException:
+                keeper.let_go()
+                raise
         except (OSError, Refusal) as error:
-            self._fail("ECONNREFUSED", str(error))
+            self._fail(system.error_name(error) if isinstance(error, OSError) else "ECONNREFUSED", str(error))
             return
-        keeper = IdleKeeper(directory, link)
         while self._takers:
             taker = self._takers.popleft()
             if not taker.done():
@@ -184,7 +204,7 @@ class Nursery:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for keeper in self._idle:
-            keeper.link.close()
+            keeper.let_go()
         self._idle.clear()
         if self._process is not None:
             assert self._process.stdin is not None

@@ -1,4 +1,4 @@
-"""The files of one run: where they lie, and how they are read. Layout: docs/formats/keeper.md."""
+"""The files of one run: where they lie, and how they are read. Layout: docs/formats/run-directory.md."""
 
 import fcntl
 import os
@@ -11,6 +11,8 @@ START_REQUEST: Final = "start.json"
 SCRIPT: Final = "command"
 CONTROL_SOCKET: Final = "control.sock"
 STREAMS: Final = ("stdout", "stderr", "pty")
+# A command may be started again after a loss: what a keeper writes lies apart for each attempt.
+FIRST_ATTEMPT: Final = "1"
 
 
 class RunDirectory:
@@ -18,9 +20,24 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.kept = path / FIRST_ATTEMPT
+
+    @property
+    def daemon_journal(self) -> Path:
+        return self.path / DAEMON_JOURNAL
+
+    @property
+    def keeper_journal(self) -> Path:
+        return self.kept / KEEPER_JOURNAL
 
     def spool_path(self, stream: str) -> Path:
-        return self.path / f"{stream}.spool"
+        return self.kept / f"{stream}.spool"
+
+    def lay_out(self) -> None:
+        """Makes it, with the files that the daemon will write: to create one can take longer than to fill it."""
+        self.path.mkdir(mode=0o700)
+        for name in (DAEMON_JOURNAL, START_REQUEST):
+            self.write_private(name, b"")
 
     def read_spool(self, stream: str, offset: int, max_bytes: int) -> bytes:
         """Up to `max_bytes` from `offset`; fewer at the end of the file."""
@@ -35,11 +52,13 @@ class RunDirectory:
         return [name for name in STREAMS if self.spool_path(name).exists()]
 
     def is_bare(self) -> bool:
-        """Whether it holds nothing but what a keeper lays out ahead of any run, and a script that was to be one."""
-        empty = {DAEMON_JOURNAL, *(self.spool_path(name).name for name in STREAMS)}
-        laid_out = {KEEPER_JOURNAL, CONTROL_SOCKET, SCRIPT}
+        """Whether it holds nothing but what is laid out ahead of any run, and a script that was to be one."""
+        empty = {DAEMON_JOURNAL, START_REQUEST, *(self.spool_path(name).name for name in STREAMS)}
+        laid_out = {FIRST_ATTEMPT, KEEPER_JOURNAL, CONTROL_SOCKET, SCRIPT}
+        kept = self.kept.iterdir() if self.kept.is_dir() else ()
         return all(
-            path.name in laid_out or (path.name in empty and path.lstat().st_size == 0) for path in self.path.iterdir()
+            path.name in laid_out or (path.name in empty and path.lstat().st_size == 0)
+            for path in (*self.path.iterdir(), *kept)
         )
 
     def spool_bytes(self, stream: str) -> int:
@@ -52,7 +71,7 @@ class RunDirectory:
     def is_kept(self) -> bool:
         """Whether a living keeper holds the run: it has the lock of its journal for as long as it lives."""
         try:
-            fd = os.open(self.path / KEEPER_JOURNAL, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            fd = os.open(self.keeper_journal, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
             return False
         try:
@@ -64,7 +83,7 @@ class RunDirectory:
         return False
 
     def write_private(self, name: str, data: bytes) -> None:
-        """A file that only its owner may read, whatever the umask: new, or laid out empty ahead."""
+        """A file of the daemon's that only its owner may read, whatever the umask: new, or laid out empty ahead."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         fd = os.open(self.path / name, flags, 0o600)
         try:
@@ -76,5 +95,5 @@ class RunDirectory:
             os.close(fd)
 
     def remove(self, name: str) -> None:
-        """Removes a file if it is there."""
+        """Removes a file of the daemon's if it is there."""
         (self.path / name).unlink(missing_ok=True)
