@@ -27,12 +27,15 @@ if TYPE_CHECKING:
     from limpet_keeper.journal import Journal
     from limpet_keeper.launcher import Launcher
     from limpet_keeper.spool import Spool
+    from limpet_keeper.tree import Found
 
     Json = dict[str, Any]
 
 UNCLAIMED_S = 10.0
 QUIET_S = 0.25
 DRAIN_S = 1.0
+# How often one looks for who is left before one says that nobody can be found.
+LOOKS = 200
 
 # The way of a run; see docs/formats/keeper.md.
 IDLE, RUNNING, DRAINING, LINGERING, SEALED = "idle", "running", "draining", "lingering", "sealed"
@@ -260,17 +263,21 @@ class Keeper:
             self._gone = True  # somebody killed what was to become the command
         if self.pid is None:
             return
+        if not self._take_the_dead():
+            self.ladder.finish()
+        self._settle()
+
+    def _take_the_dead(self) -> bool:
+        """Whether a child is left."""
         while True:
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
-                self.ladder.finish()
-                break
+                return False
             if not pid:
-                break
+                return True
             if pid == self.pid and self.exit is None:
                 self._on_exit(status, usage.ru_utime + usage.ru_stime)
-        self._settle()
 
     def _on_exit(self, status: int, cpu_s: float) -> None:
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
@@ -343,12 +350,21 @@ class Keeper:
     def _end(self) -> None:
         self.phase = LINGERING
         self.timers.clear("quiet", "drain", "deadline")
-        left = self.tree.living() if _has_children() else {}
+        left = self._who_is_left()
         self._survivors = sorted(left)
         denied = sorted(pid for pid, process in left.items() if self.tree.denied.get(pid) == process.start_time)
         streams = {stream.name: {"end": stream.spool.size, "open": stream.is_open} for stream in self.storage.streams}
         by = self._ended_by if self.exit is not None else self.ladder.by
         self.journal.append("ended", by=by, streams=streams, survivors=self._survivors, cannot_signal=denied)
+
+    def _who_is_left(self) -> dict[int, Found]:
+        """The living of an ended run. A chain of forks may be gone from where one looks: it is looked for again."""
+        for _ in range(LOOKS):
+            if not self._take_the_dead():
+                break
+            if left := self.tree.living():
+                return left
+        return {}
 
     def _seal(self) -> None:
         """Puts the last bytes on disk, writes the last record, and goes."""

@@ -80,7 +80,8 @@ def send(process: Found, number: int) -> bool:
         return False
     try:
         state = system.process_state(process.pid)
-        if state is None or state[1:] != (process.parent, process.start_time):
+        # One whose parent went meanwhile was adopted by the subreaper: by us.
+        if state is None or state[2] != process.start_time or state[1] not in (process.parent, os.getpid()):
             return False
         signal.pidfd_send_signal(handle, number)
     except ProcessLookupError:
@@ -129,11 +130,7 @@ class Tree:
                 stopped[process.pid] = process
                 self._send(process, signal.SIGSTOP)
         for process in stopped.values():
-            # A stopped one whose parent died was adopted by the keeper meanwhile: take it as it is now.
-            state = system.process_state(process.pid)
-            if state is not None and state[1] in (process.parent, self.root) and state[2] == process.start_time:
-                process.parent = state[1]
-                self._send(process, signal.SIGKILL)
+            self._send(process, signal.SIGKILL)
 
     def only_denied_left(self) -> bool:
         """Whether nothing lives any more but what may not be signalled."""
