@@ -37,6 +37,7 @@ class Spool:
         self, directory: Path, data: bytes, hole: tuple[int, int] | None = None, *, is_open: bool = False
     ) -> None:
         self.directory = RunDirectory(directory)
+        self.directory.kept.mkdir(exist_ok=True)
         self.directory.spool_path("stdout").write_bytes(data)
         self.run = Run(run_id="r1", streams={"stdout": Stream(bytes=len(data), hole=hole, open=is_open)})
 
