@@ -89,14 +89,25 @@ def boot_id() -> str:
 
 def process_state(pid: int) -> tuple[bool, int, int] | None:
     """Whether a process lives, its parent, and its start time in ticks since boot; None when there is none."""
-    stat = read_small(f"/proc/{pid}/stat")
-    if not stat:
+    fields = _stat(pid)
+    if not fields:
         return None
-    # The name in parentheses may hold anything, parentheses too.
-    fields = stat[stat.rfind(b")") + 2 :].split()
     # One whose first thread has ended looks like a zombie while its other threads live on.
     alive = fields[0] not in b"ZX" or int(fields[17]) > 1
     return alive, int(fields[1]), int(fields[19])
+
+
+def is_stopped(pid: int, start_time: int) -> bool:
+    """Whether that process stands still because of a signal or a debugger."""
+    fields = _stat(pid)
+    return bool(fields) and int(fields[19]) == start_time and fields[0] in b"Tt"
+
+
+def _stat(pid: int) -> list[bytes]:
+    """The fields of /proc/PID/stat from the state on; none when there is no such process."""
+    stat = read_small(f"/proc/{pid}/stat")
+    # The name in parentheses may hold anything, parentheses too.
+    return stat[stat.rfind(b")") + 2 :].split()
 
 
 def start_time(pid: int) -> int:

@@ -1,5 +1,6 @@
 """Finds the runs that an earlier engine left: takes over the living, says what is known of the dead."""
 
+import asyncio
 import contextlib
 import os
 import signal
@@ -9,6 +10,7 @@ from typing import Any
 
 from limpet.engine.link import KeeperLink
 from limpet.engine.live_run import LiveRun
+from limpet.model.errors import Refusal
 from limpet.model.facts import Damaged, Found, Lost, Prepared, Started, Witness
 from limpet.model.run import ASKED_FIELDS, Run
 from limpet.store.journals import JournalReader
@@ -21,15 +23,18 @@ UNREADABLE_MESSAGE = "what its keeper recorded cannot be read to its end: how th
 _Told = Callable[[int, int, int], Damaged]
 
 
-async def find_keeper(live: LiveRun) -> KeeperLink | None:
-    """The living keeper's link; None when the run has no keeper any more."""
+def call_keeper(live: LiveRun) -> "asyncio.Task[KeeperLink] | None":
+    """The link to a living keeper, once it answers: a stopped one does when it goes on. None when there is none."""
     if not live.directory.is_kept():
         return None
-    try:
-        link, _ = await KeeperLink.connect(live.directory.kept, "state")
-    except OSError:
-        return None
-    return link
+    return asyncio.ensure_future(KeeperLink.connect(live.directory.kept, "state", within_s=None))
+
+
+async def hang_up(calling: "asyncio.Task[KeeperLink]") -> None:
+    """Its keeper, which has no run, sees that nobody wants it and goes."""
+    calling.cancel()
+    with contextlib.suppress(asyncio.CancelledError, OSError, Refusal):
+        (await calling).close()
 
 
 def is_preparation(live: LiveRun) -> bool:

@@ -35,17 +35,17 @@ class KeeperLink(asyncio.Protocol):
         self._waiting: dict[int, asyncio.Future[Reply]] = {}
 
     @classmethod
-    async def connect(cls, directory: Path, wake: str) -> tuple["KeeperLink", Reply]:
-        """A link that has said hello, and the keeper's answer. OSError when no keeper listens there."""
+    async def connect(cls, directory: Path, wake: str, within_s: float | None = REPLY_WITHIN_S) -> "KeeperLink":
+        """A link that has said hello and was answered. OSError when no keeper listens there."""
         connected = _connect(directory)
         _, link = await asyncio.get_running_loop().create_unix_connection(cls, sock=connected)
         try:
-            answer = await link.ask("hello", protocol=PROTOCOL, wake=wake)
+            answer = await link.ask("hello", within_s=within_s, protocol=PROTOCOL, wake=wake)
         except BaseException:
             link.close()
             raise
         link.stalled = answer.get("stalled")
-        return link, answer
+        return link
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import Final
 
 from limpet.engine.link import KeeperLink
-from limpet.model.facts import AnyFact, DaemonFact, Stdin, Synced, Wrote
+from limpet.model.facts import AnyFact, DaemonFact, Prepared, Stdin, Synced, Witness, Wrote
 from limpet.model.merge import merge
 from limpet.model.run import Run, fold
 from limpet.store.journals import DaemonJournal, JournalReader
 from limpet.store.run_directory import RunDirectory
+from limpet_keeper import system
 
 # How long the keeper goes on telling of output after the last reader left: the next one is often near.
 HEARD_FOR_S: Final = 1.0
@@ -25,6 +26,7 @@ class LiveRun:
         self.directory = directory
         self.on_change = on_change
         self.link: KeeperLink | None = None
+        self._witness: Witness | None = None
         self.keeper_journal = JournalReader(directory.keeper_journal)
         self.daemon_journal = DaemonJournal(directory.daemon_journal)
         self._waiting: set[asyncio.Future[None]] = set()
@@ -44,7 +46,7 @@ class LiveRun:
         self.keeper_journal = JournalReader(self.keeper_journal.path)
         self.run = Run(run_id=self.run.run_id)
         for fact in merge(self.keeper_journal.read_new(), asked):
-            self.run = fold(self.run, fact)
+            self._know(fact)
 
     def ask(self, make: Callable[[int, int, int], DaemonFact]) -> None:
         """Records what was asked: `make` gets its number, the time, and the keeper's record it stands behind."""
@@ -60,10 +62,15 @@ class LiveRun:
         if not facts:
             return
         for fact in facts:
-            self.run = fold(self.run, fact)
+            self._know(fact)
         self.wake_all()
         if not all(isinstance(fact, Wrote | Stdin | Synced) for fact in facts):
             self.on_change(self)
+
+    def _know(self, fact: AnyFact) -> None:
+        self.run = fold(self.run, fact)
+        if isinstance(fact, Prepared):
+            self._witness = fact.keeper
 
     # The keeper.
 
@@ -72,6 +79,8 @@ class LiveRun:
         self.link = link
         link.on_wake = self.catch_up
         link.on_lost = lambda: on_lost(self)
+        if not link.is_open:
+            asyncio.get_running_loop().call_soon(link.on_lost)
 
     def detach(self) -> None:
         """Lets go of the keeper and of the open files; the run itself is not touched."""
@@ -88,6 +97,12 @@ class LiveRun:
     def is_settled(self) -> bool:
         """Whether nothing more can come: no keeper, and an end."""
         return self.link is None and self.run.is_over
+
+    def is_unresponsive(self) -> bool:
+        """Whether its keeper stands still because somebody stopped it: its run goes on, and all comes when it does."""
+        if self._witness is None or self.is_settled:
+            return False
+        return system.is_stopped(self._witness.pid, self._witness.start_time)
 
     # Waiting.
 

@@ -148,7 +148,7 @@ class Nursery:
     async def _welcome(self, kept: Path) -> None:
         place = RunDirectory(kept.with_name(f"{kept.name}-run"))
         try:
-            link, _ = await KeeperLink.connect(kept, "state")
+            link = await KeeperLink.connect(kept, "state")
             keeper = IdleKeeper(kept, place, link)
             try:
                 await asyncio.to_thread(place.lay_out)

@@ -11,8 +11,8 @@ from typing import Final
 import msgspec
 
 from limpet.dialects.runs import types
-from limpet.engine import reading
-from limpet.engine.engine import Engine, Once
+from limpet.engine import reading, steering
+from limpet.engine.engine import Engine
 from limpet.engine.live_run import LiveRun
 from limpet.model.errors import Refusal
 from limpet.model.ids import check_id, check_made_id
@@ -41,13 +41,17 @@ async def list_runs(engine: Engine, request: types.ListRequest, _caller: Caller)
     page = found[: request.limit]
     has_more = len(found) > request.limit
     next_cursor = page[-1].run_id if has_more else None
-    return types.ListResponse(runs=[types.describe(run) for run in page], next_cursor=next_cursor, has_more=has_more)
+    return types.ListResponse(runs=[_shown(engine, run) for run in page], next_cursor=next_cursor, has_more=has_more)
 
 
 async def get_run(engine: Engine, request: types.GetRequest, _caller: Caller) -> types.GetResponse:
     run = engine.find(request.run_id).run
-    shown = msgspec.structs.asdict(types.describe(run))
+    shown = msgspec.structs.asdict(_shown(engine, run))
     return types.GetResponse(**shown, argv=run.argv, env=run.env, key=run.key, timeout_ms=run.timeout_ms)
+
+
+def _shown(engine: Engine, run: Run) -> types.RunInfo:
+    return types.describe(run, unresponsive=engine.is_unresponsive(run.run_id))
 
 
 async def read(engine: Engine, request: types.ReadRequest, _caller: Caller) -> types.ReadResponse:
@@ -101,11 +105,11 @@ async def wait(engine: Engine, request: types.WaitRequest, _caller: Caller) -> t
     ended = next((live for live in watched if live.run.is_over), None)
     if ended is None and request.timeout_ms:
         ended = await _first_to_end(watched, request.timeout_ms / 1000)
-    shown = [types.describe(live.run) for live in watched]
+    shown = [_shown(engine, live.run) for live in watched]
     places_now = types.places_of([live.run for live in watched])
     if ended is None:
         return types.WaitTimeout(runs=shown, from_=places_now)
-    run = types.describe(ended.run)
+    run = _shown(engine, ended.run)
     return types.WaitResponse(run_id=run.run_id, met=request.for_[0], run=run, runs=shown, from_=places_now)
 
 
@@ -124,14 +128,16 @@ async def _first_to_end(watched: list[LiveRun], within_s: float) -> LiveRun | No
 
 
 async def kill(engine: Engine, request: types.KillRequest, _caller: Caller) -> types.KillResponse:
-    live = await engine.kill(request.run_id, check_signal("signal", request.signal))
-    shown = types.describe(live.run)
+    live = engine.find(request.run_id)
+    await steering.kill(live, check_signal("signal", request.signal))
+    shown = _shown(engine, live.run)
     return types.KillResponse(run_id=shown.run_id, status=shown.status, stopping=shown.stopping)
 
 
 async def send_signal(engine: Engine, request: types.SignalRequest, _caller: Caller) -> types.SignalResponse:
     signal_name = check_signal("signal", request.signal)
-    return types.SignalResponse(run_id=request.run_id, sent=await engine.signal(request.run_id, signal_name))
+    sent = await steering.send_signal(engine.find(request.run_id), signal_name)
+    return types.SignalResponse(run_id=request.run_id, sent=sent)
 
 
 async def write(engine: Engine, request: types.WriteRequest, _caller: Caller) -> types.WriteResponse:
@@ -146,8 +152,9 @@ async def write(engine: Engine, request: types.WriteRequest, _caller: Caller) ->
         except (binascii.Error, ValueError):
             raise Refusal("invalid_argument", "`data_base64` must be base64", field="data_base64") from None
     digest = hashlib.sha256(b"%d %b" % (request.close, data)).hexdigest()
-    once = None if request.key is None else Once(check_id("key", request.key), digest)
-    written = await engine.write(request.run_id, data, close=request.close, secret=request.secret, once=once)
+    once = None if request.key is None else steering.Once(check_id("key", request.key), digest)
+    live = engine.find(request.run_id)
+    written = await steering.write(live, data, close=request.close, secret=request.secret, once=once)
     return types.WriteResponse(run_id=request.run_id, written=written)
 
 

@@ -38,6 +38,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     error_message: str | None
     output_open: bool
     stopping: bool
+    unresponsive: bool
     stalled: str | None
     survivors: list[int]
     cannot_signal: list[int]
@@ -54,8 +55,8 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     durable_offset: dict[str, int]
 
 
-def describe(run: Run) -> RunInfo:
-    """The public view of a run: a total map."""
+def describe(run: Run, *, unresponsive: bool = False) -> RunInfo:
+    """The public view of a run: a total map. Whether its keeper stands still, no fact tells."""
     streams = {
         name: StreamInfo(bytes=each.bytes, base=each.kept_from, open=each.open) for name, each in run.streams.items()
     }
@@ -74,6 +75,7 @@ def describe(run: Run) -> RunInfo:
         error_message=run.error_message,
         output_open=run.output_open,
         stopping=run.stopping,
+        unresponsive=unresponsive,
         stalled=run.stalled,
         survivors=run.survivors,
         cannot_signal=run.cannot_signal,

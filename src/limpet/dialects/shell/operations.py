@@ -8,7 +8,8 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from limpet.engine.engine import Ask, Engine
+from limpet.engine.ask import Ask
+from limpet.engine.engine import Engine
 from limpet.engine.environment import environment_for
 from limpet.engine.live_run import LiveRun
 from limpet.engine.reading import whole_characters

@@ -1,0 +1,97 @@
+"""What is done to a run that lives: kill, signal, write. The keeper's refusals become ours."""
+
+import base64
+import contextlib
+from typing import Any, Final
+
+import msgspec
+
+from limpet.engine.live_run import LiveRun
+from limpet.model.errors import Refusal
+from limpet.model.facts import InputAsked, InputTaken, StopAsked
+from limpet.model.run import Phase
+from limpet.model.status import status_of
+
+# How long a repeated write waits for the first one to be taken.
+INPUT_OUTCOME_WITHIN_S: Final = 30.0
+
+
+class Once(msgspec.Struct, frozen=True):
+    """A key under which something is done at most once, and the digest of what."""
+
+    key: str
+    digest: str
+
+
+async def kill(live: LiveRun, signal_name: str) -> None:
+    """Begins the kill ladder, or finds nothing left to end."""
+    if live.is_settled:
+        return
+    if not live.run.is_over:
+        live.ask(lambda n, at, after: StopAsked(n=n, at=at, after=after, signal=signal_name))
+    with contextlib.suppress(ConnectionResetError):  # it has just ended: nothing is left to end
+        await _tell(live, "kill", signal=signal_name)
+
+
+async def send_signal(live: LiveRun, signal_name: str) -> int:
+    """Sends one signal to the terminal's foreground or to the main process; how many it reached."""
+    _check_running(live)
+    return int((await _ask(live, "signal", signal=signal_name))["sent"])
+
+
+async def write(live: LiveRun, data: bytes, *, close: bool, secret: bool, once: Once | None = None) -> int:
+    """Returns once the command's side has taken all of it; how many bytes that was."""
+    if once is not None and (written := await _written_before(live, once)) is not None:
+        return written
+    _check_running(live)
+    if once is not None:
+        live.ask(lambda n, at, after: InputAsked(n=n, at=at, after=after, key=once.key, digest=once.digest))
+    encoded = base64.b64encode(data).decode()
+    written = int((await _ask(live, "write", None, data=encoded, close=close, secret=secret))["written"])
+    if once is not None:
+        live.ask(lambda n, at, after: InputTaken(n=n, at=at, after=after, key=once.key, written=written))
+    return written
+
+
+async def _written_before(live: LiveRun, once: Once) -> int | None:
+    """What an earlier write under this key came to; None when there was none."""
+    if once.key not in live.run.inputs:
+        return None
+    if live.run.inputs[once.key][0] != once.digest:
+        message = f"the key {once.key} was used for other input to this run: take a new key"
+        raise Refusal("conflict", message, reason="key_reused")
+    await live.wait_until(lambda run: run.inputs[once.key][1] is not None, INPUT_OUTCOME_WITHIN_S)
+    written = live.run.inputs[once.key][1]
+    if written is None:
+        message = f"input under the key {once.key} was begun, and how much of it was taken is not known"
+        raise Refusal("conflict", message, reason="outcome_unknown")
+    return written
+
+
+def _check_running(live: LiveRun) -> None:
+    if live.run.phase is not Phase.RUNNING:
+        message = f"the run {live.run.run_id} is not running: it is {status_of(live.run)}"
+        raise Refusal("conflict", message, reason="not_running")
+
+
+async def _ask(live: LiveRun, do: str, within_s: float | None = 30.0, **fields: Any) -> dict[str, Any]:
+    try:
+        return await _tell(live, do, within_s, **fields)
+    except ConnectionResetError:
+        raise Refusal("conflict", f"the run {live.run.run_id} has just ended", reason="not_running") from None
+
+
+async def _tell(live: LiveRun, do: str, within_s: float | None = 30.0, **fields: Any) -> dict[str, Any]:
+    """The keeper's reply; ConnectionResetError when it went away meanwhile."""
+    if live.link is None:
+        message = "the run's keeper does not answer (stopped, perhaps): the run goes on; ask again"
+        raise Refusal("unavailable", message, reason="unresponsive")
+    reply = await live.link.ask(do, within_s=within_s, **fields)
+    if not reply.get("ok"):
+        code = str(reply.get("error"))
+        extra = {name: reply[name] for name in ("written",) if name in reply}
+        if code in ("conflict", "invalid_argument", "not_found"):
+            raise Refusal(code, str(reply["message"]), **extra)
+        raise Refusal("conflict", str(reply["message"]), reason=code, **extra)
+    live.catch_up()
+    return reply
