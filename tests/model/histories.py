@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from limpet.model import facts
-from limpet.model.facts import AnyFact, DaemonFact, KeeperFact, Lost, StopAsked, Submitted
+from limpet.model.facts import AnyFact, DaemonFact, KeeperFact, Lost, Requeued, StopAsked, Submitted, Withdrawn
 
 KINDS: tuple[type[msgspec.Struct], ...] = (*get_args(KeeperFact), *get_args(DaemonFact))
 TEXTS = st.sampled_from(["stdout", "stderr", "pty", "self", "kill", "timeout", "oom", "quota", "SIGTERM", ""])
@@ -72,7 +72,8 @@ class History:
         if self.open:
             name = self.draw(st.sampled_from(sorted(self.open)))
             start, self.sizes[name] = self.sizes[name], self.sizes[name] + 1 + self.number(5000)
-            self.add(facts.Wrote, stream=name, start=start, end=self.sizes[name])
+            cut = self.number(min(3, self.sizes[name] - start))
+            self.add(facts.Wrote, stream=name, start=start, end=self.sizes[name], cut=cut)
 
     def give_up(self) -> None:
         name = self.draw(st.sampled_from(sorted(self.sizes)))
@@ -151,7 +152,7 @@ class History:
     def seal(self) -> None:
         self.add(facts.Sealed, streams={name: facts.Seal(size, None, None) for name, size in self.sizes.items()})
 
-    def lose(self) -> None:
+    def lose(self, kind: type[Any] = Lost, **fields: Any) -> None:
         """The keeper dies after some record; spools may be ahead of what it wrote down."""
         kept = self.number(len(self.keeper))
         known: dict[str, int] = {}
@@ -161,34 +162,75 @@ class History:
             elif isinstance(fact, facts.Wrote):
                 known[fact.stream] = fact.end
         del self.keeper[kept:]
-        self.daemon = [fact for fact in self.daemon if not isinstance(fact, facts.Asked) or fact.after <= kept]
         sizes = {name: size + self.number(100) for name, size in known.items()}
-        self.ask(Lost, streams=sizes, survivors=[9] if self.chance() else [], message="its keeper died")
+        self.daemon = [fact for fact in self.daemon if not isinstance(fact, facts.Asked) or fact.after <= kept]
+        self.ask(kind, streams=sizes, **fields)
+
+    def attempt(self) -> None:
+        """A keeper of its own: its records and its spools begin anew."""
+        self.keeper, self.holes, self.synced, self.unsafe, self.open = [], {}, {}, set(), set()
+        self.add(facts.Prepared, protocol=1, version="0", keeper=facts.Witness(1, 1, "b"), cgroup=None)
+
+    def begin(self, names: list[str]) -> None:
+        self.sizes = dict.fromkeys(names, 0)
+        self.add(facts.Starting, run="r1", pty=len(names) == 1, streams=names)
+        self.add(facts.Started, pid=7, start_time=1)
+        self.open = set(names)
+        self.live(15)
+
+    def submit(self) -> None:
+        asked = {"run_id": "r1", "session_id": "s", "dialect": "shell", "command": "c", "argv": ["c"], "cwd": "/"}
+        self.ask(Submitted, **asked, env={}, max_output_bytes=self.number(9000))
+
+    def stream_names(self) -> list[str]:
+        return self.draw(st.sampled_from([["stdout", "stderr"], ["pty"]]))
 
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[list[AnyFact], list[AnyFact]]:
     """The keeper's journal and the daemon's, of one run from its preparation to its seal, its loss, or just now."""
     history = History(draw)
-    history.add(facts.Prepared, protocol=1, version="0", keeper=facts.Witness(1, 1, "b"), cgroup=None)
-    asked = {"run_id": "r1", "session_id": "s", "dialect": "shell", "command": "c", "argv": ["c"], "cwd": "/"}
-    history.ask(Submitted, **asked, env={}, max_output_bytes=history.number(9000))
-    names = draw(st.sampled_from([["stdout", "stderr"], ["pty"]]))
-    history.sizes = dict.fromkeys(names, 0)
+    history.attempt()
+    history.submit()
+    names = history.stream_names()
     if history.chance():
         history.ask(StopAsked, signal="SIGTERM")
-    history.add(facts.Starting, run="r1", pty=len(names) == 1, streams=names)
     if history.number(5) == 0:
+        history.sizes = dict.fromkeys(names, 0)
+        history.add(facts.Starting, run="r1", pty=len(names) == 1, streams=names)
         if history.chance():
             history.ask(StopAsked, signal="SIGTERM")
         history.add(facts.NotStarted, part="program", errno="ENOENT", message="not there")
         history.seal()
     else:
-        history.add(facts.Started, pid=7, start_time=1)
-        history.open = set(names)
-        history.live(15)
+        history.begin(names)
         if history.chance():
             history.end()
     if history.chance():
-        history.lose()
+        history.lose(survivors=[9] if history.chance() else [], message="its keeper died")
     return history.keeper, history.daemon
+
+
+@st.composite
+def attempts(draw: st.DrawFn) -> tuple[list[list[AnyFact]], list[AnyFact]]:
+    """The keepers' journals and the daemon's, of a run that was lost and started again, once or more, or never."""
+    history = History(draw)
+    history.submit()
+    names, keepers, asked = history.stream_names(), list[list[AnyFact]](), list[AnyFact]()
+    again = history.number(3)
+    for number in range(1, again + 1):
+        history.attempt()
+        history.begin(names)
+        history.lose(Requeued, attempt=number + 1)
+        keepers.append(history.keeper)
+        asked += history.daemon
+        history.daemon = []
+    history.keeper = []
+    if history.chance():
+        history.ask(Withdrawn, by=draw(st.sampled_from(["kill", "timeout"])))
+    elif history.chance():
+        history.attempt()
+        history.begin(names)
+        if history.chance():
+            history.end()
+    return [*keepers, history.keeper], [*asked, *history.daemon]

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from limpet.engine.reading import Range, last_bytes_offset, last_lines_offset, read_range
 from limpet.model.errors import Refusal
-from limpet.model.run import Run, Stream
+from limpet.model.run import Run
+from limpet.model.stream import Stream
 from limpet.store.run_directory import RunDirectory
 
 WHOLE = st.sampled_from(["a", "\n", "é", "€", "😀", "\U0010ffff", "\0", "\ufffd"]).map(str.encode)
@@ -39,7 +40,9 @@ class Spool:
         self.directory = RunDirectory(directory)
         self.directory.kept.mkdir(exist_ok=True)
         self.directory.spool_path("stdout").write_bytes(data)
-        self.run = Run(run_id="r1", streams={"stdout": Stream(bytes=len(data), hole=hole, open=is_open)})
+        self.run = Run(
+            run_id="r1", streams={"stdout": Stream(bytes=len(data), holes=(hole,) if hole else (), open=is_open)}
+        )
 
     def read(self, offset: int, max_bytes: int, encoding: str) -> Range:
         return read_range(self.run, self.directory, "stdout", offset, max_bytes, encoding)

@@ -6,9 +6,11 @@ from typing import Final
 
 import msgspec
 
+from limpet.model.characters import whole_characters
 from limpet.model.errors import Refusal
 from limpet.model.plain import begun_sequence_bytes, to_plain
-from limpet.model.run import Run, Stream
+from limpet.model.run import Run
+from limpet.model.stream import Stream
 from limpet.store.run_directory import RunDirectory
 
 MAX_READ_BYTES: Final = 8 << 20
@@ -42,9 +44,10 @@ def check_offset(run: Run, name: str, offset: int) -> None:
     if offset > stream.bytes:
         message = f"`offset` is beyond the end: the stream has {stream.bytes} bytes so far"
         raise Refusal("invalid_argument", message, reason="cursor_ahead", field="offset", total_bytes=stream.bytes)
-    if stream.hole is not None and stream.hole[0] <= offset < stream.hole[1]:
-        message = f"these bytes were given up to hold run.spool_max_bytes; the next kept one is {stream.hole[1]}"
-        raise Refusal("gone", message, reason="cursor_expired", base=stream.hole[1])
+    hole = stream.hole_at(offset)
+    if hole is not None:
+        message = f"these bytes were given up to hold run.spool_max_bytes; the next kept one is {hole[1]}"
+        raise Refusal("gone", message, reason="cursor_expired", base=hole[1])
 
 
 def read_range(
@@ -53,7 +56,7 @@ def read_range(
     """Up to `max_bytes` from `offset`. Text ends on a whole character, and holds one if one is there."""
     check_offset(run, name, offset)
     stream = stream_of(run, name)
-    kept_end = stream.hole[0] if stream.hole is not None and offset < stream.hole[0] else stream.bytes
+    kept_end = stream.kept_end(offset)
     end = min(kept_end, offset + min(max_bytes, MAX_READ_BYTES))
     data = _read_exactly(directory, name, offset, end)
     if encoding == "utf-8":
@@ -86,13 +89,6 @@ def _read_exactly(directory: RunDirectory, name: str, start: int, end: int) -> b
         message = f"the spool {name} is shorter than its journal says: it was changed from outside"
         raise Refusal("internal", message, reason="spool_tampered")
     return data
-
-
-def whole_characters(data: bytes) -> bytes:
-    """Leaves off a character at the end that has only begun."""
-    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    decoder.decode(data)
-    return data[: len(data) - len(decoder.getstate()[0])]
 
 
 def _whole(data: bytes, view: str) -> bytes:

@@ -51,6 +51,8 @@ class Wrote(Fact, frozen=True, kw_only=True, tag="wrote"):
     stream: str
     start: int
     end: int
+    # How many bytes at the end are a character that has only begun.
+    cut: int = 0
 
 
 class Stdin(Fact, frozen=True, kw_only=True, tag="stdin"):
@@ -179,6 +181,9 @@ class Submitted(Asked, frozen=True, kw_only=True, tag="submitted"):
     context: dict[str, str] = {}
     key: str | None = None
     request_digest: str | None = None
+    on_lost: str = "fail"
+    serial: bool = False
+    queue_timeout_ms: int | None = None
 
 
 class Found(Submitted, frozen=True, kw_only=True, tag="found"):
@@ -198,6 +203,20 @@ class Damaged(Asked, frozen=True, kw_only=True, tag="damaged"):
 
 class StopAsked(Asked, frozen=True, kw_only=True, tag="stop_asked"):
     signal: str
+
+
+class Withdrawn(Asked, frozen=True, kw_only=True, tag="withdrawn"):
+    """The run left the queue and was not started: somebody asked, it waited too long, or nothing could keep it."""
+
+    by: str
+    message: str | None = None
+
+
+class Requeued(Asked, frozen=True, kw_only=True, tag="requeued"):
+    """Nothing was left of the run: it is started again. Its last attempt's records end here, its spools are so long."""
+
+    attempt: int
+    streams: dict[str, int]
 
 
 class InputAsked(Asked, frozen=True, kw_only=True, tag="input_asked"):
@@ -245,7 +264,7 @@ KeeperFact = (
     | SurvivorsGone
     | Sealed
 )
-DaemonFact = Submitted | Found | Damaged | StopAsked | InputAsked | InputTaken | Lost
+DaemonFact = Submitted | Found | Damaged | StopAsked | Withdrawn | Requeued | InputAsked | InputTaken | Lost
 AnyFact = KeeperFact | DaemonFact
 
 

@@ -1,8 +1,17 @@
-"""What a dialect shows of a run, one numbered item after another; and how far in its journals a run has been taken in."""
+"""What is shown of a run, one numbered item after another: a pure function of its facts."""
 
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Any, Final, Literal
 
 import msgspec
+
+from limpet.model.facts import AnyFact, Ended, Hole, Lost, Requeued, Resumed, Stalled, StreamClosed, Wrote
+from limpet.model.run import Run, fold
+from limpet.model.status import status_of
+
+# No item holds more characters. It holds no more bytes either, with those of a character that goes on behind its end.
+CHUNK_MAX_CHARS: Final = 8192
+_CHUNK_BYTES: Final = CHUNK_MAX_CHARS - 3
 
 Kind = Literal["output", "status", "event"]
 
@@ -30,3 +39,75 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     daemon_bytes: int = 0
     daemon_chain: int = 0
     daemon_records: int = 0
+
+
+def take_in(run: Run, fact: AnyFact) -> tuple[Run, list[Item]]:
+    """The run after one more fact, and the items that come of it. Items are numbered from 1, without a gap."""
+    after = fold(run, fact)
+    shown = after if run.is_over else _with_shown(after, fact)
+    items = [
+        msgspec.structs.replace(item, seq=seq)
+        for seq, item in enumerate(_news(run, fact, shown), start=run.last_seq + 1)
+    ]
+    if items or shown is not run:
+        after = msgspec.structs.replace(shown, last_seq=run.last_seq + len(items))
+    return after, items
+
+
+def _with_shown(run: Run, fact: AnyFact) -> Run:
+    """With each stream shown as far as this fact allows: whole characters, nothing beyond the head."""
+    match fact:
+        case Wrote() if fact.stream in run.streams:
+            names, cut = [fact.stream], fact.cut
+        case StreamClosed() if fact.stream in run.streams:
+            names, cut = [fact.stream], 0
+        case Ended() | Lost() | Requeued():
+            names, cut = list(run.streams), 0
+        case _:
+            return run
+    streams = dict(run.streams)
+    for name in names:
+        stream = streams[name]
+        streams[name] = msgspec.structs.replace(
+            stream, shown=max(stream.shown, min(stream.bytes - cut, stream.head_end))
+        )
+    return msgspec.structs.replace(run, streams=streams)
+
+
+def _news(before: Run, fact: AnyFact, after: Run) -> Iterator[Item]:
+    """What became known by one fact, in the order in which one wants to hear it: output, events, status."""
+    if before.is_over:
+        return
+    for name, stream in after.streams.items():
+        shown = before.streams[name].shown if name in before.streams else 0
+        for start in range(shown, stream.shown, _CHUNK_BYTES):
+            end = min(start + _CHUNK_BYTES, stream.shown)
+            yield Item(seq=0, ts=fact.at, kind="output", stream=name, start=start, end=end)
+    if after.capped and not before.capped:
+        yield _event(fact, "output_capped", max_output_bytes=after.max_output_bytes)
+    match fact:
+        case Hole() if fact.stream in after.streams and len(after.streams[fact.stream].holes) > len(
+            before.streams[fact.stream].holes
+        ):
+            yield _event(fact, "output_dropped", stream=fact.stream, start=after.streams[fact.stream].holes[-1][0])
+        case Stalled():
+            yield _event(fact, "storage_full", errno=fact.errno, file=fact.file)
+        case Resumed():
+            yield _event(fact, "storage_resumed")
+        case Requeued():
+            yield _event(fact, "recovered", attempt=after.attempt)
+        case _:
+            pass
+    if after.created_at is not None and (before.created_at is None or status_of(before) != status_of(after)):
+        yield Item(seq=0, ts=fact.at, kind="status", data=_standing(after))
+
+
+def _event(fact: AnyFact, name: str, **data: Any) -> Item:
+    return Item(seq=0, ts=fact.at, kind="event", event=name, data=data)
+
+
+def _standing(run: Run) -> dict[str, Any]:
+    standing: dict[str, Any] = {"status": status_of(run), "attempt": run.attempt}
+    if run.is_over:
+        standing |= {"exit_code": run.exit_code, "signal": run.signal, "ended_by": run.ended_by}
+    return standing

@@ -1,13 +1,28 @@
-"""Two journals, one order: what the keeper saw and what the daemon was asked, merged by the files alone."""
+"""The journals of a run in one order: what the keepers saw and what the daemon was asked, by the files alone."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from limpet.model.facts import AnyFact, Asked
+from limpet.model.facts import AnyFact, Asked, Requeued
+
+
+def merge_attempts(keepers: Sequence[Iterable[AnyFact]], daemon: Iterable[AnyFact]) -> Iterator[AnyFact]:
+    """Every fact once: each attempt's keeper with what was asked meanwhile, the word that it was requeued last."""
+    asked: list[list[AnyFact]] = [[]]
+    ends: list[list[AnyFact]] = []
+    for fact in daemon:
+        if isinstance(fact, Requeued):
+            ends.append([fact])
+            asked.append([])
+        else:
+            asked[-1].append(fact)
+    for place, facts in enumerate(asked):
+        yield from merge(keepers[place] if place < len(keepers) else (), facts)
+        yield from ends[place] if place < len(ends) else ()
 
 
 def merge(keeper: Iterable[AnyFact], daemon: Iterable[AnyFact]) -> Iterator[AnyFact]:
-    """Every fact once: each of the daemon's right behind the keeper's record that it names with `after`.
+    """One attempt's facts: each of the daemon's right behind the keeper's record that it names with `after`.
 
     The daemon's own order holds among those that name the same record; one that names a record which never came
     stands at the end.

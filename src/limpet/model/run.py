@@ -16,6 +16,7 @@ from limpet.model.facts import (
     InputTaken,
     Lost,
     NotStarted,
+    Requeued,
     Resized,
     Resumed,
     Sealed,
@@ -29,38 +30,20 @@ from limpet.model.facts import (
     SurvivorsGone,
     Synced,
     SyncFailed,
+    Withdrawn,
     Wrote,
 )
+from limpet.model.stream import Stream, Tail, tail_with
 
 
 class Phase(enum.StrEnum):
-    """How far a run has come. There is no way back in one attempt."""
+    """How far a run has come. There is no way back but a further attempt."""
 
     QUEUED = "queued"
     STARTING = "starting"
     RUNNING = "running"
     DRAINING = "draining"
     ENDED = "ended"
-
-
-class Stream(msgspec.Struct, frozen=True):
-    """One stream of output, as far as it is known."""
-
-    bytes: int = 0
-    # What came first, and stays whatever the bound.
-    head_end: int = 0
-    hole: tuple[int, int] | None = None
-    durable: int = 0
-    # From a failed sync on, nothing more is called durable.
-    durable_until: int | None = None
-    open: bool = True
-    # Where the run ended; what came later is in the spool alone.
-    ended_at: int | None = None
-
-    @property
-    def kept_from(self) -> int:
-        """The first byte behind which nothing was given up."""
-        return self.hole[1] if self.hole else 0
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +65,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     context: dict[str, str] = {}
     key: str | None = None
     request_digest: str | None = None
+    # What becomes of it when it was lost with the machine: "requeue" or "fail".
+    on_lost: str = "fail"
+    # Whether it waits for the runs of its session that came before it, and how long it may.
+    serial: bool = False
+    queue_timeout_ms: int | None = None
     attempt: int = 1
     phase: Phase = Phase.QUEUED
     pid: int | None = None
@@ -96,6 +84,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     stalled: str | None = None
     streams: dict[str, Stream] = {}
     output_bytes: int = 0
+    # Whether more was said than may become items.
+    capped: bool = False
+    # What was said last, over all streams, as it came.
+    tail: Tail = ()
+    # How many items the run has.
+    last_seq: int = 0
     survivors: list[int] = []
     cannot_signal: list[int] = []
     created_at: int | None = None
@@ -143,12 +137,12 @@ def fold(run: Run, fact: AnyFact) -> Run:
             digest, _ = run.inputs.get(fact.key, ("", None))
             return change(run, inputs=run.inputs | {fact.key: (digest, fact.written)})
         case Starting() if run.phase is Phase.QUEUED:
-            streams = {name: Stream() for name in fact.streams}
-            return change(run, phase=Phase.STARTING, streams=streams)
+            new = {name: Stream(parts=(0,) * run.attempt) for name in fact.streams}
+            return change(run, phase=Phase.STARTING, streams=new | run.streams)
         case Started() if run.phase in (Phase.QUEUED, Phase.STARTING):
             return change(run, phase=Phase.RUNNING, pid=fact.pid, started_at=fact.at)
         case NotStarted() if not run.is_over:
-            closed = {name: change(stream, open=False) for name, stream in run.streams.items()}
+            closed = {name: stream.closed() for name, stream in run.streams.items()}
             return change(
                 run,
                 phase=Phase.ENDED,
@@ -160,39 +154,45 @@ def fold(run: Run, fact: AnyFact) -> Run:
                 stopping=False,
                 streams=closed,
             )
+        case Withdrawn() if run.phase is Phase.QUEUED:
+            closed = {name: stream.closed(stream.bytes) for name, stream in run.streams.items()}
+            return change(
+                run,
+                phase=Phase.ENDED,
+                ended_by=fact.by,
+                error_message=fact.message,
+                finished_at=fact.at,
+                stopping=False,
+                streams=closed,
+            )
         case Wrote():
             return _fold_wrote(run, fact)
         case Resized():
             return change(run, rows=fact.rows, cols=fact.cols)
         case Stopping():
             return run if run.is_over else change(run, stopping=True)
-        case Hole():
-            return _with_stream(run, fact.stream, hole=(fact.start, fact.end))
+        case Hole() if fact.stream in run.streams:
+            return _with_stream(run, fact.stream, run.streams[fact.stream].holed(fact.start, fact.end))
         case Stalled():
             return change(run, stalled=fact.errno)
         case Resumed():
             return change(run, stalled=None)
         case Synced():
-            for name, end in fact.streams.items():
-                if name not in run.streams:
-                    continue
-                stream = run.streams[name]
-                limit = end if stream.durable_until is None else min(end, stream.durable_until)
-                run = _with_stream(run, name, durable=max(stream.durable, limit))
+            for name in fact.streams.keys() & run.streams.keys():
+                run = _with_stream(run, name, run.streams[name].synced(fact.streams[name]))
             return run
-        case SyncFailed():
-            if fact.stream not in run.streams:
-                return run
-            known = run.streams[fact.stream].durable_until
-            return _with_stream(run, fact.stream, durable_until=fact.start if known is None else min(known, fact.start))
+        case SyncFailed() if fact.stream in run.streams:
+            return _with_stream(run, fact.stream, run.streams[fact.stream].sync_failed(fact.start))
         case Exited():
             phase = Phase.ENDED if run.is_over else Phase.DRAINING
             return change(run, phase=phase, exit_code=fact.code, signal=fact.signal, core=fact.core)
-        case StreamClosed():
-            return _with_stream(run, fact.stream, open=False)
+        case StreamClosed() if fact.stream in run.streams:
+            return _with_stream(run, fact.stream, run.streams[fact.stream].closed())
         case Ended() if not run.is_over:
             for name, end in fact.streams.items():
-                run = _with_stream(run, name, ended_at=end.end, open=end.open)
+                stream = run.streams.get(name, Stream())
+                at = stream.parts[-1] + end.end
+                run = _with_stream(run, name, change(stream, ended_at=at, open=end.open))
             return change(
                 run,
                 phase=Phase.ENDED,
@@ -208,6 +208,8 @@ def fold(run: Run, fact: AnyFact) -> Run:
             return change(run, sealed=True)
         case Lost():
             return _fold_lost(run, fact)
+        case Requeued() if not run.is_over:
+            return _fold_requeued(run, fact)
         case _:
             return run
 
@@ -217,28 +219,42 @@ def _why_not_started(run: Run, fact: NotStarted) -> str:
     return f"could not start: {fact.part}{about}: {fact.message} ({fact.errno})"
 
 
-def _with_stream(run: Run, name: str, **changes: object) -> Run:
-    stream = msgspec.structs.replace(run.streams.get(name, Stream()), **changes)
+def _with_stream(run: Run, name: str, stream: Stream) -> Run:
     return msgspec.structs.replace(run, streams=run.streams | {name: stream})
 
 
 def _fold_wrote(run: Run, fact: Wrote) -> Run:
     stream = run.streams.get(fact.stream, Stream())
     count = fact.end - fact.start
-    head = max(0, min(count, run.max_output_bytes - run.output_bytes))
-    grown = msgspec.structs.replace(stream, bytes=fact.end, head_end=stream.head_end + head)
+    # What comes after the end is in the spool alone.
+    left = 0 if run.is_over else run.max_output_bytes - run.output_bytes
+    grown = stream.grown(fact.end, max(0, min(count, left)))
+    base = stream.parts[-1]
     return msgspec.structs.replace(
-        run, streams=run.streams | {fact.stream: grown}, output_bytes=run.output_bytes + count
+        run,
+        streams=run.streams | {fact.stream: grown},
+        output_bytes=run.output_bytes + count,
+        capped=run.capped or (not run.is_over and count > left),
+        tail=run.tail if run.is_over else tail_with(run.tail, fact.stream, base + fact.start, base + fact.end),
     )
 
 
-def _fold_lost(run: Run, fact: Lost) -> Run:
-    """The keeper's last word is missing: the bytes it wrote count, the end is nobody's knowledge."""
-    for name, size in fact.streams.items():
-        known = run.streams.get(name, Stream()).bytes
+def _with_all_bytes(run: Run, at: int, sizes: dict[str, int]) -> Run:
+    """The bytes that a dead keeper wrote count, whether it wrote them down or not."""
+    for name, size in sizes.items():
+        stream = run.streams.get(name, Stream())
+        known = stream.bytes - stream.parts[-1]
         if size > known:
-            run = _fold_wrote(run, Wrote(n=0, at=fact.at, stream=name, start=known, end=size))
-        run = _with_stream(run, name, open=False, ended_at=run.streams.get(name, Stream()).ended_at or size)
+            run = _fold_wrote(run, Wrote(n=0, at=at, stream=name, start=known, end=size))
+    return run
+
+
+def _fold_lost(run: Run, fact: Lost) -> Run:
+    """The keeper's last word is missing: the end is nobody's knowledge."""
+    run = _with_all_bytes(run, fact.at, fact.streams)
+    for name in fact.streams:
+        stream = run.streams.get(name, Stream())
+        run = _with_stream(run, name, stream.closed(stream.bytes if stream.ended_at is None else None))
     if run.is_over:
         return msgspec.structs.replace(run, survivors=fact.survivors)
     return msgspec.structs.replace(
@@ -249,4 +265,22 @@ def _fold_lost(run: Run, fact: Lost) -> Run:
         survivors=fact.survivors,
         finished_at=fact.at,
         stopping=False,
+    )
+
+
+def _fold_requeued(run: Run, fact: Requeued) -> Run:
+    """Another attempt: nothing is left of the last one but what it said."""
+    run = _with_all_bytes(run, fact.at, fact.streams)
+    return msgspec.structs.replace(
+        run,
+        phase=Phase.QUEUED,
+        attempt=run.attempt + 1,
+        streams={name: stream.continued() for name, stream in run.streams.items()},
+        pid=None,
+        exit_code=None,
+        signal=None,
+        core=False,
+        started_at=None,
+        stopping=False,
+        stalled=None,
     )

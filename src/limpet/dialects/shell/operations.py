@@ -12,7 +12,7 @@ from limpet.engine.ask import Ask
 from limpet.engine.engine import Engine
 from limpet.engine.environment import environment_for
 from limpet.engine.live_run import LiveRun
-from limpet.engine.reading import whole_characters
+from limpet.model.characters import whole_characters
 from limpet.model.errors import Refusal
 from limpet.model.ids import check_id
 from limpet.model.operation import Caller, Operation
@@ -181,7 +181,7 @@ def _finished(live: LiveRun, view: str) -> ShellResponse:
 
 
 def _is_truncated(run: Run) -> bool:
-    return run.output_bytes > run.max_output_bytes
+    return run.capped
 
 
 def _head(live: LiveRun, name: str) -> str:
