@@ -3,7 +3,7 @@
 import os
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -21,6 +21,8 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     spool_max_bytes: Size = 1 << 30
     max_output_bytes: Size = 16 << 20
     sync_ms: Size = 1000
+    max_parallel: Annotated[int, msgspec.Meta(ge=1, le=1 << 20)] = 1024
+    on_lost: Literal["requeue", "fail"] = "requeue"
     shell: str = ""
     env: dict[str, str] = {}
 
@@ -31,11 +33,20 @@ class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     min_free_bytes: Size = 1 << 30
 
 
+class RetentionConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[retention]`: how much of what is over is kept; 0 sets no bound."""
+
+    max_bytes: Size = 20 << 30
+    max_age_days: Size = 0
+    check_s: Annotated[int, msgspec.Meta(ge=1, le=86_400)] = 60
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All of it. `LIMPET_RUN_SYNC_MS` and the like stand above the file, the file above the defaults."""
 
     run: RunConfig = RunConfig()
     store: StoreConfig = StoreConfig()
+    retention: RetentionConfig = RetentionConfig()
 
     @classmethod
     def load(cls, path: Path) -> "Config":
@@ -47,7 +58,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 given = tomllib.loads(path.read_text(encoding="utf-8"))
             except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
                 raise Refusal("invalid_argument", f"{path} is no TOML: {error}") from None
-        for table, kind in (("run", RunConfig), ("store", StoreConfig)):
+        for table, kind in (("run", RunConfig), ("store", StoreConfig), ("retention", RetentionConfig)):
             for key in kind.__struct_fields__:
                 value = os.environ.get(f"{_PREFIX}{table}_{key}".upper())
                 if value is not None and key != "env":

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 from limpet.engine.link import KeeperLink
 from limpet.engine.live_run import LiveRun
 from limpet.model.errors import Refusal
-from limpet.model.facts import Damaged, Found, Lost, Prepared, Started, Witness
+from limpet.model.facts import Damaged, Found, Lost, Prepared, Requeued, Started, Witness
 from limpet.model.run import ASKED_FIELDS, Run
 from limpet.store.journals import JournalReader
 from limpet.store.run_directory import CONTROL_SOCKET, DAEMON_JOURNAL, KEEPER_JOURNAL, START_REQUEST
@@ -67,18 +68,52 @@ def _damaged(file: str, records: int, offset: int, lost: bytes) -> _Told:
     )
 
 
-def settle_dead(live: LiveRun) -> None:
-    """The keeper is dead: ends what is left of its run, and records `lost` unless it had recorded an end."""
+def settle_dead(live: LiveRun, *, may_requeue: bool = False) -> None:
+    """The keeper is dead: ends what is left of its run, and records what becomes of it, unless an end is known."""
     live.catch_up()
     note_damage(live)
     left = end_what_is_left(live.directory.keeper_journal)
     (live.directory.kept / CONTROL_SOCKET).unlink(missing_ok=True)
     run = live.run
     sizes = {name: live.directory.spool_bytes(name) for name in run.streams or live.directory.spools()}
+    if may_requeue and not left and _may_start_again(live):
+        for name in sizes:
+            live.directory.sync_spool(name)
+        live.ask(lambda n, at, after: Requeued(n=n, at=at, after=after, attempt=run.attempt + 1, streams=sizes))
+        return
     message = UNREADABLE_MESSAGE if KEEPER_JOURNAL in run.damaged else LOST_MESSAGE
     if not run.is_over or run.output_open or run.survivors:
         live.ask(lambda n, at, after: Lost(n=n, at=at, after=after, streams=sizes, survivors=left, message=message))
     live.directory.remove(START_REQUEST)
+
+
+def _may_start_again(live: LiveRun) -> bool:
+    """Whether a run that nothing is left of is to be started again: it may, and nobody asked for its end."""
+    run = live.run
+    is_asked_for = run.on_lost == "requeue" and not run.is_over and not run.stopping
+    return is_asked_for and not run.damaged and (live.directory.path / START_REQUEST).is_file()
+
+
+async def clear_unstarted(live: LiveRun) -> None:
+    """Takes away a keeper that was claimed for the attempt that is due and never told to start."""
+    kept = live.directory.kept
+    if not kept.exists():
+        return
+    if live.run.keeper is not None and live.run.keeper.boot_id == system.boot_id():
+        _kill_exactly(live.run.keeper)
+    await asyncio.to_thread(live.directory.wait_unkept)
+    shutil.rmtree(kept)
+    live.recall()
+
+
+def _kill_exactly(process: Witness) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        handle = os.pidfd_open(process.pid)
+        try:
+            if system.start_time(process.pid) == process.start_time:
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+        finally:
+            os.close(handle)
 
 
 def end_what_is_left(keeper_journal: Path) -> list[int]:

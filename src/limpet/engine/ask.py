@@ -31,6 +31,11 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     context: dict[str, str] = {}
     key: str | None = None
     request_digest: str | None = None
+    # Whether it waits for the runs of its session that came before it, and for how long.
+    serial: bool = False
+    queue_timeout_ms: int | None = None
+    # What becomes of it when it was lost with the machine: "requeue" or "fail".
+    on_lost: str = "fail"
 
 
 def start_request(run_id: str, ask: Ask, config: Config) -> dict[str, Any]:
@@ -76,6 +81,9 @@ def submitted(run_id: str, ask: Ask, config: Config, n: int, at: int, after: int
         context=ask.context,
         key=ask.key,
         request_digest=ask.request_digest,
+        serial=ask.serial,
+        queue_timeout_ms=ask.queue_timeout_ms,
+        on_lost=ask.on_lost,
     )
 
 

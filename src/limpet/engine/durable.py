@@ -18,13 +18,13 @@ class Durable:
         self._thread = threading.Thread(target=self._run, name="limpet-durable", daemon=True)
         self._thread.start()
 
-    async def run(self, sync: Callable[[], None]) -> None:
-        """Returns once `sync` has; its error is the caller's."""
+    def begin(self, sync: Callable[[], None]) -> asyncio.Future[None]:
+        """Done once `sync` has returned; its error is the caller's."""
         future: asyncio.Future[None] = self._loop.create_future()
         with self._turn:
             self._wanted.append((sync, future))
             self._turn.notify()
-        await future
+        return future
 
     def _run(self) -> None:
         while True:

@@ -2,30 +2,31 @@
 
 import asyncio
 import contextlib
-import itertools
 import os
 import shutil
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from limpet.config import Config
 from limpet.engine import adoption, cgroups, steering
-from limpet.engine.ask import Ask, start_request, submitted
+from limpet.engine.ask import Ask
 from limpet.engine.durable import Durable
 from limpet.engine.home import Home
 from limpet.engine.link import KeeperLink
 from limpet.engine.live_run import LiveRun
 from limpet.engine.nursery import Nursery
+from limpet.engine.starting import Starter
 from limpet.model.errors import Refusal
-from limpet.model.ids import check_id, is_made_id, made_at_ms, make_id
-from limpet.model.run import Run
+from limpet.model.ids import IdMaker, check_id, is_made_id, made_at_ms
+from limpet.model.items import Item
+from limpet.model.run import Phase, Run
 from limpet.model.status import status_of
-from limpet.store.run_directory import SCRIPT, START_REQUEST, RunDirectory
+from limpet.model.tombstone import Tombstone
+from limpet.store.run_directory import START_REQUEST, RunDirectory
 from limpet.store.runs import RunFilter, RunStore
 from limpet.store.sqlite import SqliteRunStore
 
@@ -48,11 +49,10 @@ class Engine:
         self.stop_kills_runs = False
         self._live: dict[str, LiveRun] = {}
         self._starting: dict[str, asyncio.Future[LiveRun]] = {}
-        self._serial = itertools.count(int.from_bytes(os.urandom(2)))
         self._tasks: set[asyncio.Task[None]] = set()
         self._store: RunStore
-        self._nursery: Nursery
-        self._durable: Durable
+        self._starter: Starter
+        self._is_adopting = True
         self._open: AsyncExitStack
 
     async def __aenter__(self) -> "Engine":
@@ -62,14 +62,18 @@ class Engine:
             self.config = self._given_config or Config.load(self.home.config)
             self._store = SqliteRunStore(self.home.database)
             stack.push_async_callback(asyncio.to_thread, self._store.close)
-            self._durable = Durable()
-            stack.callback(self._durable.close)
+            durable = Durable()
+            stack.callback(durable.close)
             stack.callback(self._detach_all)
-            self._nursery = Nursery(self.home.nursery, cgroups.find_parent("limpet"))
-            stack.push_async_callback(self._nursery.close)
-            self._nursery.open()
+            nursery = Nursery(self.home.nursery, cgroups.find_parent("limpet"))
+            stack.push_async_callback(nursery.close)
+            nursery.open()
+            known = sorted(path.name for path in self.home.runs.iterdir() if is_made_id(path.name))
+            ids = IdMaker(int.from_bytes(os.urandom(2)), known[-1] if known else "")
+            self._starter = Starter(self.home, self.config, nursery, durable, ids, self._new_run, self._on_keeper_gone)
+            stack.push_async_callback(self._starter.close)
             stack.push_async_callback(self._end_tasks)
-            await self._adopt_all()
+            await self._adopt_all(known)
             self._open = stack.pop_all()
         return self
 
@@ -90,15 +94,16 @@ class Engine:
 
     # Runs of an earlier engine.
 
-    async def _adopt_all(self) -> None:
-        """All at once: each waits for its keeper's word, and none for another's."""
+    async def _adopt_all(self, found: Sequence[str]) -> None:
+        """All at once: each waits for its keeper's word, and none for another's. Then all queues go on."""
         over = await asyncio.to_thread(self._store.known_over)
-        found = (path.name for path in sorted(self.home.runs.iterdir()) if is_made_id(path.name))
         await asyncio.gather(*(self._adopt(run_id) for run_id in found if run_id not in over))
+        self._is_adopting = False
+        self._starter.take_over([self._live[run_id] for run_id in sorted(self._live)])
 
     async def _adopt(self, run_id: str) -> None:
         live = LiveRun(Run(run_id=run_id), RunDirectory(self.home.run(run_id)), self._on_change)
-        live.recall()
+        items = live.recall(self._store.get(run_id), self._store.place(run_id))
         calling = adoption.call_keeper(live)
         if adoption.is_preparation(live):
             if calling is not None:
@@ -107,13 +112,19 @@ class Engine:
             live.detach()
             return
         self._live[run_id] = live
-        if calling is None:
-            self._settle(live)
-            return
-        adoption.note_damage(live, self._known(run_id))
-        self._on_change(live)
-        attaching = self.later(lambda: self._attach(live, calling))
-        await asyncio.wait({attaching}, timeout=0 if live.is_unresponsive() else HELLO_WITHIN_S)
+        if live.run.phase is Phase.QUEUED and live.run.created_at is not None:
+            if calling is not None:
+                await adoption.hang_up(calling)
+            await adoption.clear_unstarted(live)
+            self._on_change(live, items)
+        elif calling is None:
+            self._on_change(live, items)
+            self._settle(live, may_requeue=True)
+        else:
+            adoption.note_damage(live, self._known(run_id))
+            self._on_change(live, items)
+            attaching = self.later(lambda: self._attach(live, calling))
+            await asyncio.wait({attaching}, timeout=0 if live.is_unresponsive() else HELLO_WITHIN_S)
 
     async def _attach(self, live: LiveRun, calling: "asyncio.Task[KeeperLink]") -> None:
         """The run is heard from when its keeper answers: one that is stopped does once it goes on."""
@@ -124,7 +135,6 @@ class Engine:
             return
         live.attach(link, self._on_keeper_gone)
         live.catch_up()
-        self._on_change(live)
 
     def _known(self, run_id: str) -> Run:
         """What the database still knows of a run, or that it was."""
@@ -132,12 +142,15 @@ class Engine:
         unknown = Run(run_id=run_id, session_id=run_id, max_output_bytes=least, created_at=made_at_ms(run_id))
         return self._store.get(run_id) or unknown
 
-    def _on_change(self, live: LiveRun) -> None:
+    def _on_change(self, live: LiveRun, items: Sequence[Item]) -> None:
         if live.run.created_at is not None:
-            self._store.put(live.run, status_of(live.run))
+            self._store.put(live.run, status_of(live.run), items, live.place())
         if live.run.is_over:
             # Behind those who wait for the end: they do not wait for the disk.
             asyncio.get_running_loop().call_soon(live.directory.remove, START_REQUEST)
+            self._starter.leave(live.run.run_id)
+            if live.run.keeper is None:
+                self._forget(live)
 
     def _on_keeper_gone(self, live: LiveRun) -> None:
         live.link = None
@@ -147,18 +160,23 @@ class Engine:
         else:
             self._settle(live)
 
-    def _settle(self, live: LiveRun) -> None:
-        """The run has no keeper any more: what is known of its end is recorded, as soon as the disk takes it."""
+    def _settle(self, live: LiveRun, *, may_requeue: bool = False) -> None:
+        """The run has no keeper any more: what becomes of it is recorded, as soon as the disk takes it."""
         if self._live.get(live.run.run_id) is not live:
             return
         try:
             adoption.note_damage(live, self._known(live.run.run_id))
-            self._on_change(live)
-            adoption.settle_dead(live)
+            adoption.settle_dead(live, may_requeue=may_requeue)
         except OSError:
-            asyncio.get_running_loop().call_later(SETTLE_AGAIN_S, self._settle, live)
+            again = partial(self._settle, live, may_requeue=may_requeue)
+            asyncio.get_running_loop().call_later(SETTLE_AGAIN_S, again)
             return
-        self._forget(live)
+        if live.run.is_over:
+            self._forget(live)
+            return
+        live.begin_attempt()
+        if not self._is_adopting:
+            self._starter.take_over([live])
 
     def _forget(self, live: LiveRun) -> None:
         """The run is over and nothing holds it: from here on its row and its files answer."""
@@ -169,16 +187,17 @@ class Engine:
     # Starting.
 
     async def submit(self, ask: Ask) -> LiveRun:
-        """Starts a run, once for each key; returns when its record is on disk and it runs, or could not start."""
+        """Starts a run, once for each key; returns when that is on disk and it runs, waits, or could not start."""
         if ask.key is None:
-            return await self._start(ask)
+            return await self._starter.start(ask)
         check_id("key", ask.key)
         starting = self._starting.get(ask.key)
         if starting is None:
+            self.check_key_is_kept(ask.key)
             known = self._store.find_key(ask.key)
             if known is not None:
                 return self._same(self._live_or_past(known), ask)
-            starting = asyncio.ensure_future(self._start(ask))
+            starting = asyncio.ensure_future(self._starter.start(ask))
             self._starting[ask.key] = starting
             starting.add_done_callback(lambda _: self._starting.pop(ask.key or "", None))
         return self._same(await asyncio.shield(starting), ask)
@@ -189,54 +208,20 @@ class Engine:
             raise Refusal("conflict", message, reason="key_reused", run_id=live.run.run_id)
         return live
 
-    async def _start(self, ask: Ask) -> LiveRun:
-        self._check_room()
-        idle = await self._nursery.take()
-        run_id = make_id(time.time_ns() // 1_000_000, next(self._serial))
-        try:
-            idle.claim(self.home.run(run_id))
-        except OSError as error:
-            idle.let_go()
-            raise Refusal("unavailable", f"the run's directory could not be made: {error.strerror}") from error
-        live = LiveRun(Run(run_id=run_id), RunDirectory(self.home.run(run_id)), self._on_change)
-        task = asyncio.ensure_future(self._record_and_start(live, idle.link, ask))
-        return await asyncio.shield(task)
+    def check_key_is_kept(self, key: str) -> None:
+        """Refuses a key whose run was pruned: it started something once, and does not again."""
+        stone = self._store.find_tombstone(key=key)
+        if stone is not None:
+            raise _pruned(stone)
 
-    async def _record_and_start(self, live: LiveRun, link: KeeperLink, ask: Ask) -> LiveRun:
-        """Not to be cut in half: from the first record on the run exists."""
-        if ask.script is not None:
-            ask = msgspec.structs.replace(ask, argv=[*ask.argv, str(live.directory.path / SCRIPT)])
-        request = start_request(live.run.run_id, ask, self.config)
-        try:
-            if ask.script is not None:
-                live.directory.write_private(SCRIPT, ask.script.encode())
-            live.ask(lambda n, at, after: submitted(live.run.run_id, ask, self.config, n, at, after))
-        except OSError as error:
-            link.close()
-            live.detach()
-            shutil.rmtree(live.directory.path, ignore_errors=True)
-            message = f"the run could not be recorded, so it was not started: {error.strerror}; make room on its disk"
-            raise Refusal("unavailable", message, reason="storage_full") from error
-        self._live[live.run.run_id] = live
-        live.attach(link, self._on_keeper_gone)
-        on_disk = asyncio.ensure_future(self._durable.run(live.daemon_journal.sync))
-        if ask.key is not None:
-            await on_disk  # at most once holds across a power cut too
-        with contextlib.suppress(ConnectionResetError):  # what became of it is found where its end is noticed
-            _, started = link.begin("start", **request)
-            with contextlib.suppress(OSError):  # without it the run can only not be started again after a reboot
-                live.directory.write_private(START_REQUEST, msgspec.json.encode(request))
-            await started
-        await on_disk
-        live.catch_up()
+    def _new_run(self, run: Run) -> LiveRun:
+        live = LiveRun(run, RunDirectory(self.home.run(run.run_id)), self._on_change)
+        self._live[run.run_id] = live
         return live
 
-    def _check_room(self) -> None:
-        least = self.config.store.min_free_bytes
-        free = shutil.disk_usage(self.home.path).free
-        if free < least:
-            message = f"only {free} bytes are free and store.min_free_bytes is {least}: make room, or prune"
-            raise Refusal("unavailable", message, reason="storage_full")
+    def waits_for(self, run_id: str) -> str | None:
+        """The run that a queued one waits behind."""
+        return self._starter.queue.waits_for(run_id)
 
     # Looking.
 
@@ -249,17 +234,24 @@ class Engine:
             return live
         past = self._store.get(run_id)
         if past is None:
+            stone = self._store.find_tombstone(run_id)
+            if stone is not None:
+                raise _pruned(stone)
             raise Refusal("not_found", f"there is no run {run_id}: see runs.list for those there are")
         return self._live_or_past(past)
 
     def _live_or_past(self, run: Run) -> LiveRun:
         live = self._live.get(run.run_id)
-        return live or LiveRun(run, RunDirectory(self.home.run(run.run_id)), self._on_change)
+        return live or LiveRun(run, RunDirectory(self.home.run(run.run_id), run.attempt), self._on_change)
 
     async def list(self, wanted: RunFilter) -> list[Run]:
         """The newest first; the living ones as they are now."""
         found = await self._store.list(wanted)
         return [self._live[run.run_id].run if run.run_id in self._live else run for run in found]
+
+    def items(self, live: LiveRun, after_seq: int, limit: int, stream: str | None = None) -> Sequence[Item]:
+        """What is shown of the run behind `after_seq`."""
+        return self._store.items(live.run.run_id, after_seq, limit, stream)
 
     def is_unresponsive(self, run_id: str) -> bool:
         """Whether the run's keeper stands still."""
@@ -278,12 +270,17 @@ class Engine:
         return task
 
     async def _end_all(self) -> None:
-        living = [live for live in self._live.values() if live.link is not None]
+        living = list(self._live.values())
         for live in living:
             with contextlib.suppress(Refusal):  # one that does not answer is left to go on
                 await steering.kill(live, "SIGTERM")
         within_s = self.config.run.kill_grace_ms / 1000 + 5
         await asyncio.gather(*(live.wait_until(lambda run: run.is_over, within_s) for live in living))
+
+
+def _pruned(stone: Tombstone) -> Refusal:
+    message = f"the run {stone.run_id} was pruned: nothing of it is kept but that it was"
+    return Refusal("gone", message, reason="pruned", run_id=stone.run_id, pruned_at=stone.pruned_at)
 
 
 async def _as_task(work: Callable[[], Awaitable[None]]) -> None:

@@ -3,13 +3,14 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from limpet.engine.link import KeeperLink
-from limpet.model.facts import AnyFact, DaemonFact, Prepared, Stdin, Synced, Witness, Wrote
-from limpet.model.merge import merge
-from limpet.model.run import Run, fold
+from limpet.model.facts import AnyFact, DaemonFact, Requeued, Stdin, Synced, Wrote
+from limpet.model.items import Item, Place, take_in
+from limpet.model.merge import merge_attempts
+from limpet.model.run import Run
 from limpet.store.journals import DaemonJournal, JournalReader
 from limpet.store.run_directory import RunDirectory
 from limpet_keeper import system
@@ -17,16 +18,17 @@ from limpet_keeper import system
 # How long the keeper goes on telling of output after the last reader left: the next one is often near.
 HEARD_FOR_S: Final = 1.0
 
+OnChange = Callable[["LiveRun", Sequence[Item]], None]
+
 
 class LiveRun:
-    """The one place where a run's facts arrive. `on_change` hears of each change of its state."""
+    """The one place where a run's facts arrive. `on_change` hears of each change of its state, and of its new items."""
 
-    def __init__(self, run: Run, directory: RunDirectory, on_change: Callable[["LiveRun"], None]) -> None:
+    def __init__(self, run: Run, directory: RunDirectory, on_change: OnChange) -> None:
         self.run = run
         self.directory = directory
         self.on_change = on_change
         self.link: KeeperLink | None = None
-        self._witness: Witness | None = None
         self.keeper_journal = JournalReader(directory.keeper_journal)
         self.daemon_journal = DaemonJournal(directory.daemon_journal)
         self._waiting: set[asyncio.Future[None]] = set()
@@ -35,18 +37,39 @@ class LiveRun:
 
     # Facts.
 
-    def recall(self) -> None:
-        """Takes what both journals hold, from the first record on: the run as far as files tell."""
+    def recall(self, known: Run | None = None, place: Place | None = None) -> list[Item]:
+        """Takes what all journals hold behind what is known of the run; its new items.
+
+        Where the files do not go on from there, all that they hold is taken anew.
+        """
+        if known is None or place is None:
+            known, place = Run(run_id=self.run.run_id), Place()
+        self._close_journals()
+        daemon, keeper = JournalReader(self.directory.daemon_journal), self._keeper_journal(place.attempt)
+        goes_on = daemon.go_to(place.daemon_bytes, place.daemon_chain, place.daemon_records)
+        goes_on = keeper.go_to(place.keeper_bytes, place.keeper_chain, place.keeper_records) and goes_on
+        asked = daemon.read_new() if goes_on else []
+        last = place.attempt + sum(isinstance(fact, Requeued) for fact in asked)
+        keepers = [keeper, *(self._keeper_journal(attempt) for attempt in range(place.attempt + 1, last + 1))]
+        seen = [each.read_new() for each in keepers] if goes_on else []
+        is_odd = not goes_on or daemon.damaged() or any(each.damaged() for each in keepers)
+        self.daemon_journal = DaemonJournal(daemon.path, daemon)
+        self.keeper_journal, self.directory.attempt = keepers[-1], last
+        for each in (daemon, *keepers[:-1]):
+            each.close()
+        if is_odd and place != Place():
+            return self.recall()
+        self.run = known
+        return [item for fact in merge_attempts(seen, asked) for item in self._know(fact)]
+
+    def begin_attempt(self) -> None:
+        """From now on the files of the run's latest attempt are looked at."""
         self.keeper_journal.close()
-        self.daemon_journal.close()
-        known = JournalReader(self.daemon_journal.path)
-        asked = known.read_new()
-        self.daemon_journal = DaemonJournal(known.path, known)
-        known.close()
-        self.keeper_journal = JournalReader(self.keeper_journal.path)
-        self.run = Run(run_id=self.run.run_id)
-        for fact in merge(self.keeper_journal.read_new(), asked):
-            self._know(fact)
+        self.directory.attempt = self.run.attempt
+        self.keeper_journal = self._keeper_journal(self.run.attempt)
+
+    def _keeper_journal(self, attempt: int) -> JournalReader:
+        return JournalReader(RunDirectory(self.directory.path, attempt).keeper_journal)
 
     def ask(self, make: Callable[[int, int, int], DaemonFact]) -> None:
         """Records what was asked: `make` gets its number, the time, and the keeper's record it stands behind."""
@@ -61,16 +84,27 @@ class LiveRun:
     def _take(self, facts: list[AnyFact]) -> None:
         if not facts:
             return
-        for fact in facts:
-            self._know(fact)
+        items = [item for fact in facts for item in self._know(fact)]
         self.wake_all()
-        if not all(isinstance(fact, Wrote | Stdin | Synced) for fact in facts):
-            self.on_change(self)
+        if items or not all(isinstance(fact, Wrote | Stdin | Synced) for fact in facts):
+            self.on_change(self, items)
 
-    def _know(self, fact: AnyFact) -> None:
-        self.run = fold(self.run, fact)
-        if isinstance(fact, Prepared):
-            self._witness = fact.keeper
+    def _know(self, fact: AnyFact) -> list[Item]:
+        self.run, items = take_in(self.run, fact)
+        return items
+
+    def place(self) -> Place:
+        """How far both journals were taken in."""
+        keeper, daemon = self.keeper_journal, self.daemon_journal
+        return Place(
+            attempt=self.directory.attempt,
+            keeper_bytes=keeper.position,
+            keeper_chain=keeper.chain,
+            keeper_records=keeper.records,
+            daemon_bytes=daemon.position,
+            daemon_chain=daemon.chain,
+            daemon_records=daemon.records,
+        )
 
     # The keeper.
 
@@ -79,6 +113,8 @@ class LiveRun:
         self.link = link
         link.on_wake = self.catch_up
         link.on_lost = lambda: on_lost(self)
+        if self._listeners:
+            link.post("wake", on="every")
         if not link.is_open:
             asyncio.get_running_loop().call_soon(link.on_lost)
 
@@ -90,6 +126,9 @@ class LiveRun:
             self.link = None
         if self._heard_until is not None:
             self._heard_until.cancel()
+        self._close_journals()
+
+    def _close_journals(self) -> None:
         self.keeper_journal.close()
         self.daemon_journal.close()
 
@@ -100,9 +139,9 @@ class LiveRun:
 
     def is_unresponsive(self) -> bool:
         """Whether its keeper stands still because somebody stopped it: its run goes on, and all comes when it does."""
-        if self._witness is None or self.is_settled:
+        if self.run.keeper is None or self.is_settled:
             return False
-        return system.is_stopped(self._witness.pid, self._witness.start_time)
+        return system.is_stopped(self.run.keeper.pid, self.run.keeper.start_time)
 
     # Waiting.
 

@@ -47,6 +47,11 @@ class IdleKeeper(msgspec.Struct, frozen=True):
             shutil.rmtree(path, ignore_errors=True)
             raise
 
+    def claim_attempt(self, run: RunDirectory) -> None:
+        """From now on the keeper is that of the latest attempt of a run which has its directory."""
+        self.kept.rename(run.kept)
+        shutil.rmtree(self.place.path, ignore_errors=True)
+
     def let_go(self) -> None:
         """The keeper sees that nobody wants it, goes, and removes its own directory."""
         self.link.close()
@@ -93,6 +98,10 @@ class Nursery:
             if taker.done() and not taker.cancelled() and taker.exception() is None:
                 self._idle.append(taker.result())
             raise
+
+    def give_back(self, keeper: IdleKeeper) -> None:
+        """For one that was taken and is not needed."""
+        self._idle.append(keeper)
 
     def _refill_soon(self) -> None:
         """Not while the run that took one is just starting, as long as there are others."""

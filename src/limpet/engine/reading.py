@@ -58,14 +58,14 @@ def read_range(
     stream = stream_of(run, name)
     kept_end = stream.kept_end(offset)
     end = min(kept_end, offset + min(max_bytes, MAX_READ_BYTES))
-    data = _read_exactly(directory, name, offset, end)
+    data = read_exactly(run, directory, name, offset, end)
     if encoding == "utf-8":
         # Whether what comes next in the file, if anything, is no part of this text.
         ends_there = not (stream.open and kept_end == stream.bytes)
         if end < kept_end or not ends_there:
             further = min(kept_end, end + 3)
             data = _whole(data, view) or _first_character(
-                _read_exactly(directory, name, offset, further), ends_there and further == kept_end
+                read_exactly(run, directory, name, offset, further), ends_there and further == kept_end
             )
         text = data.decode("utf-8", errors="replace")
         text = to_plain(text) if view == "plain" else text
@@ -83,8 +83,10 @@ def read_range(
     )
 
 
-def _read_exactly(directory: RunDirectory, name: str, start: int, end: int) -> bytes:
-    data = directory.read_spool(name, start, end - start) if end > start else b""
+def read_exactly(run: Run, directory: RunDirectory, name: str, start: int, end: int) -> bytes:
+    """These bytes of a stream; a refusal where the spool has not got what its journal says."""
+    stream = run.streams[name]
+    data = directory.read_stream(name, stream, start, end) if end > start else b""
     if len(data) < end - start:
         message = f"the spool {name} is shorter than its journal says: it was changed from outside"
         raise Refusal("internal", message, reason="spool_tampered")
@@ -112,10 +114,10 @@ def last_lines_offset(run: Run, directory: RunDirectory, name: str, lines: int) 
     place = stream.bytes
     if lines <= 0 or place == 0:
         return place
-    missing = lines + 1 if directory.read_spool(name, place - 1, 1) == b"\n" else lines
+    missing = lines + 1 if directory.read_stream(name, stream, place - 1, place) == b"\n" else lines
     while place > stream.kept_from:
         start = max(stream.kept_from, place - _LINE_SCAN_BYTES)
-        block = directory.read_spool(name, start, place - start)
+        block = directory.read_stream(name, stream, start, place)
         found = len(block)
         while (found := block.rfind(b"\n", 0, found)) >= 0:
             missing -= 1
@@ -130,7 +132,7 @@ def last_bytes_offset(run: Run, directory: RunDirectory, name: str, count: int, 
     stream = stream_of(run, name)
     offset = max(stream.bytes - count, stream.kept_from, 0)
     if encoding == "utf-8" and offset > stream.kept_from:
-        for byte in directory.read_spool(name, offset, 3):
+        for byte in directory.read_stream(name, stream, offset, min(offset + 3, stream.bytes)):
             if byte & 0xC0 != 0x80:
                 break
             offset += 1

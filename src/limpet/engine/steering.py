@@ -8,7 +8,7 @@ import msgspec
 
 from limpet.engine.live_run import LiveRun
 from limpet.model.errors import Refusal
-from limpet.model.facts import InputAsked, InputTaken, StopAsked
+from limpet.model.facts import InputAsked, InputTaken, StopAsked, Withdrawn
 from limpet.model.run import Phase
 from limpet.model.status import status_of
 
@@ -27,10 +27,19 @@ async def kill(live: LiveRun, signal_name: str) -> None:
     """Begins the kill ladder, or finds nothing left to end."""
     if live.is_settled:
         return
+    withdraw(live, "kill")
+    if live.is_settled:
+        return
     if not live.run.is_over:
         live.ask(lambda n, at, after: StopAsked(n=n, at=at, after=after, signal=signal_name))
     with contextlib.suppress(ConnectionResetError):  # it has just ended: nothing is left to end
         await _tell(live, "kill", signal=signal_name)
+
+
+def withdraw(live: LiveRun, by: str, message: str | None = None) -> None:
+    """Takes a run that was not started out of its queue; nothing when it was, or is over."""
+    if live.run.phase is Phase.QUEUED and live.link is None:
+        live.ask(lambda n, at, after: Withdrawn(n=n, at=at, after=after, by=by, message=message))
 
 
 async def send_signal(live: LiveRun, signal_name: str) -> int:

@@ -46,6 +46,24 @@ def make_id(at_ms: int, serial: int) -> str:
     return _in_digits(at_ms, 9) + _in_digits(serial & 0xFFFFF, 4)
 
 
+class IdMaker:
+    """Makes ids that rise, whatever the clock does: none sorts before one that was made or known before it."""
+
+    def __init__(self, serial: int, last: str = "") -> None:
+        self._serial = serial & 0xFFFFF
+        self._last_ms = made_at_ms(last) if last else 0
+
+    def make(self, now_ms: int) -> str:
+        """The next id."""
+        self._serial += 1
+        if self._serial > 0xFFFFF:
+            # Numbers begin anew, in a later moment.
+            self._serial = 0
+            self._last_ms += 1
+        self._last_ms = max(self._last_ms, now_ms)
+        return make_id(self._last_ms, self._serial)
+
+
 def _in_digits(number: int, width: int) -> str:
     digits: list[str] = []
     for _ in range(width):

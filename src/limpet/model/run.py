@@ -16,6 +16,7 @@ from limpet.model.facts import (
     InputTaken,
     Lost,
     NotStarted,
+    Prepared,
     Requeued,
     Resized,
     Resumed,
@@ -31,6 +32,7 @@ from limpet.model.facts import (
     Synced,
     SyncFailed,
     Withdrawn,
+    Witness,
     Wrote,
 )
 from limpet.model.stream import Stream, Tail, tail_with
@@ -72,6 +74,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     queue_timeout_ms: int | None = None
     attempt: int = 1
     phase: Phase = Phase.QUEUED
+    keeper: Witness | None = None
     pid: int | None = None
     exit_code: int | None = None
     signal: str | None = None
@@ -114,7 +117,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 # What a run takes over from what was asked, under the same names.
 ASKED_FIELDS: Final = tuple(name for name in Submitted.__struct_fields__ if name not in ("n", "at", "after"))
-ONLY_LOGGED: Final = "prepared, stdin, stdin_closed, signalled, killing: facts that change no state"
+ONLY_LOGGED: Final = "stdin, stdin_closed, signalled, killing: facts that change no state"
 
 
 def fold(run: Run, fact: AnyFact) -> Run:
@@ -136,6 +139,8 @@ def fold(run: Run, fact: AnyFact) -> Run:
         case InputTaken():
             digest, _ = run.inputs.get(fact.key, ("", None))
             return change(run, inputs=run.inputs | {fact.key: (digest, fact.written)})
+        case Prepared() if not run.is_over:
+            return change(run, keeper=fact.keeper)
         case Starting() if run.phase is Phase.QUEUED:
             new = {name: Stream(parts=(0,) * run.attempt) for name in fact.streams}
             return change(run, phase=Phase.STARTING, streams=new | run.streams)
@@ -276,6 +281,7 @@ def _fold_requeued(run: Run, fact: Requeued) -> Run:
         phase=Phase.QUEUED,
         attempt=run.attempt + 1,
         streams={name: stream.continued() for name, stream in run.streams.items()},
+        keeper=None,
         pid=None,
         exit_code=None,
         signal=None,

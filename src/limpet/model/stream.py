@@ -84,8 +84,9 @@ class Stream(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, open=False, ended_at=self.ended_at if ended_at is None else ended_at)
 
     def continued(self) -> "Stream":
-        """With another attempt to come behind what is there, all of which was read back from the disk."""
-        return msgspec.structs.replace(self, parts=(*self.parts, self.bytes), open=True)
+        """With another attempt to come behind what is there, all of which was put on disk first."""
+        durable = self.bytes if self.durable_until is None else self.durable
+        return msgspec.structs.replace(self, parts=(*self.parts, self.bytes), durable=durable, open=True)
 
 
 def tail_with(tail: Tail, name: str, start: int, end: int) -> Tail:

@@ -26,6 +26,17 @@ class JournalReader:
         # Whether a whole record is in the way.
         self._is_stopped = False
 
+    def go_to(self, position: int, chain: int, records: int) -> bool:
+        """Reads on from there, where an earlier reader had come; False where the file does not reach that far."""
+        try:
+            size = self.path.lstat().st_size
+        except FileNotFoundError:
+            size = 0
+        if size < position:
+            return False
+        self.position, self.chain, self.records = position, chain, records
+        return True
+
     def read_new(self) -> list[AnyFact]:
         """The facts that came since the last call; none while the file is not there."""
         if self._fd < 0:
@@ -82,7 +93,7 @@ class DaemonJournal:
         self.path = path
         self.records = behind.records if behind else 0
         self.position = behind.position if behind else 0
-        self._chain = behind.chain if behind else 0
+        self.chain = behind.chain if behind else 0
         # What could not be read, until it is set aside.
         self.damaged = behind.damaged() if behind else b""
         self._fd = -1
@@ -91,10 +102,10 @@ class DaemonJournal:
         """Writes a fact, whose `n` must be the next number. OSError leaves the journal as it was."""
         if self._fd < 0:
             self._fd = self._open()
-        line, chain = encode_line(encode_fact(fact), self._chain)
+        line, chain = encode_line(encode_fact(fact), self.chain)
         _write_at(self._fd, line, self.position)
         self.position += len(line)
-        self._chain = chain
+        self.chain = chain
         self.records += 1
 
     def _open(self) -> int:

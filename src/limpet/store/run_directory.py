@@ -1,9 +1,12 @@
 """The files of one run: where they lie, and how they are read. Layout: docs/formats/run-directory.md."""
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
 from typing import Final
+
+from limpet.model.stream import Stream
 
 KEEPER_JOURNAL: Final = "keeper.journal"
 DAEMON_JOURNAL: Final = "daemon.journal"
@@ -11,16 +14,24 @@ START_REQUEST: Final = "start.json"
 SCRIPT: Final = "command"
 CONTROL_SOCKET: Final = "control.sock"
 STREAMS: Final = ("stdout", "stderr", "pty")
-# A command may be started again after a loss: what a keeper writes lies apart for each attempt.
-FIRST_ATTEMPT: Final = "1"
 
 
 class RunDirectory:
     """One run's directory. Reading opens a file anew each time: nothing is held between calls."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, attempt: int = 1) -> None:
         self.path = path
-        self.kept = path / FIRST_ATTEMPT
+        # A command may be started again after a loss: what a keeper writes lies apart for each attempt.
+        self.attempt = attempt
+
+    @property
+    def kept(self) -> Path:
+        """What the keeper of the latest attempt writes."""
+        return self.path / str(self.attempt)
+
+    def attempts(self) -> list[int]:
+        """Those that left a keeper's directory."""
+        return sorted(int(path.name) for path in self.path.iterdir() if path.name.isdecimal() and path.is_dir())
 
     @property
     def daemon_journal(self) -> Path:
@@ -39,9 +50,20 @@ class RunDirectory:
         for name in (DAEMON_JOURNAL, START_REQUEST):
             self.write_private(name, b"")
 
-    def read_spool(self, stream: str, offset: int, max_bytes: int) -> bytes:
-        """Up to `max_bytes` from `offset`; fewer at the end of the file."""
-        fd = os.open(self.spool_path(stream), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    def read_stream(self, name: str, stream: Stream, start: int, end: int) -> bytes:
+        """These bytes of a stream, over all attempts; fewer where a spool ends before its journal says."""
+        pieces: list[bytes] = []
+        for attempt, low, high in stream.spans(start, end):
+            pieces.append(self._read_spool(self.path / str(attempt) / f"{name}.spool", low, high - low))
+            if len(pieces[-1]) < high - low:
+                break
+        return b"".join(pieces)
+
+    def _read_spool(self, path: Path, offset: int, max_bytes: int) -> bytes:
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return b""
         try:
             return os.pread(fd, max_bytes, offset)
         finally:
@@ -54,7 +76,7 @@ class RunDirectory:
     def is_bare(self) -> bool:
         """Whether it holds nothing but what is laid out ahead of any run, and a script that was to be one."""
         empty = {DAEMON_JOURNAL, START_REQUEST, *(self.spool_path(name).name for name in STREAMS)}
-        laid_out = {FIRST_ATTEMPT, KEEPER_JOURNAL, CONTROL_SOCKET, SCRIPT}
+        laid_out = {self.kept.name, KEEPER_JOURNAL, CONTROL_SOCKET, SCRIPT}
         kept = self.kept.iterdir() if self.kept.is_dir() else ()
         return all(
             path.name in laid_out or (path.name in empty and path.lstat().st_size == 0)
@@ -82,6 +104,15 @@ class RunDirectory:
             os.close(fd)
         return False
 
+    def wait_unkept(self) -> None:
+        """Returns once no keeper holds the latest attempt's journal; may take a while."""
+        with contextlib.suppress(FileNotFoundError):
+            fd = os.open(self.keeper_journal, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_SH)
+            finally:
+                os.close(fd)
+
     def write_private(self, name: str, data: bytes) -> None:
         """A file of the daemon's that only its owner may read, whatever the umask: new, or laid out empty ahead."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -91,6 +122,19 @@ class RunDirectory:
             view = memoryview(data)
             while view:
                 view = view[os.write(fd, view) :]
+        finally:
+            os.close(fd)
+
+    def sync_spool(self, stream: str) -> None:
+        """Puts the latest attempt's spool on disk; may take a while."""
+        with contextlib.suppress(FileNotFoundError):
+            self.sync(f"{self.attempt}/{self.spool_path(stream).name}")
+
+    def sync(self, name: str) -> None:
+        """Puts a file of the run's on disk; may take a while."""
+        fd = os.open(self.path / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            os.fsync(fd)
         finally:
             os.close(fd)
 

@@ -24,7 +24,7 @@ from limpet.model.facts import (
     Wrote,
     decode_fact,
 )
-from limpet.model.items import Item, Place, take_in
+from limpet.model.items import Item, take_in
 from limpet.model.merge import merge_attempts
 from limpet.model.run import Run
 from limpet.store.run_directory import DAEMON_JOURNAL, KEEPER_JOURNAL, SCRIPT, RunDirectory
@@ -119,9 +119,7 @@ class RunCheck:
         self._check_modes()
 
     def say(self, file: str, problem: str, message: str, offset: int | None = None, record: int | None = None) -> None:
-        found = Finding(
-            run_id=self.run_id, file=file, offset=offset, record=record, problem=problem, message=message
-        )
+        found = Finding(run_id=self.run_id, file=file, offset=offset, record=record, problem=problem, message=message)
         self.findings.append(found)
 
     def _read(self, name: str) -> _Journal:
@@ -249,7 +247,9 @@ class RunCheck:
                 mode = 0o700 if stat.S_ISDIR(state.st_mode) else 0o600
                 if stat.S_IMODE(state.st_mode) != mode or state.st_uid != os.geteuid():
                     name = str(path.relative_to(self.directory.path))
-                    message = f"mode {stat.S_IMODE(state.st_mode):o}, owner {state.st_uid}: it is to be {mode:o} and ours"
+                    message = (
+                        f"mode {stat.S_IMODE(state.st_mode):o}, owner {state.st_uid}: it is to be {mode:o} and ours"
+                    )
                     self.say(name, "mode", message)
 
 

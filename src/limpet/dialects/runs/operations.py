@@ -51,7 +51,8 @@ async def get_run(engine: Engine, request: types.GetRequest, _caller: Caller) ->
 
 
 def _shown(engine: Engine, run: Run) -> types.RunInfo:
-    return types.describe(run, unresponsive=engine.is_unresponsive(run.run_id))
+    unresponsive, waiting_for = engine.is_unresponsive(run.run_id), engine.waits_for(run.run_id)
+    return types.describe(run, unresponsive=unresponsive, waiting_for=waiting_for)
 
 
 async def read(engine: Engine, request: types.ReadRequest, _caller: Caller) -> types.ReadResponse:

@@ -39,6 +39,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     output_open: bool
     stopping: bool
     unresponsive: bool
+    waiting_for: str | None
     stalled: str | None
     survivors: list[int]
     cannot_signal: list[int]
@@ -55,8 +56,8 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     durable_offset: dict[str, int]
 
 
-def describe(run: Run, *, unresponsive: bool = False) -> RunInfo:
-    """The public view of a run: a total map. Whether its keeper stands still, no fact tells."""
+def describe(run: Run, *, unresponsive: bool = False, waiting_for: str | None = None) -> RunInfo:
+    """The public view of a run: a total map. Whether its keeper stands still and whose turn it is, no fact tells."""
     streams = {
         name: StreamInfo(bytes=each.bytes, base=each.kept_from, open=each.open) for name, each in run.streams.items()
     }
@@ -76,6 +77,7 @@ def describe(run: Run, *, unresponsive: bool = False) -> RunInfo:
         output_open=run.output_open,
         stopping=run.stopping,
         unresponsive=unresponsive,
+        waiting_for=waiting_for,
         stalled=run.stalled,
         survivors=run.survivors,
         cannot_signal=run.cannot_signal,

@@ -1,165 +1,97 @@
-"""`shell`: one command string, waited for or spawned."""
+"""`shell`: one command string, waited for or left in the background; and runs looked at, read and ended."""
 
-import hashlib
-import os
-import shutil
-from functools import cache
-from typing import Annotated, Final, Literal
+from typing import Final
 
 import msgspec
 
-from limpet.engine.ask import Ask
+from limpet.dialects.shell.asking import ask_of, check_action
+from limpet.dialects.shell.types import MOST_ITEMS, ItemInfo, ShellRequest, ShellResponse
+from limpet.engine import steering
 from limpet.engine.engine import Engine
-from limpet.engine.environment import environment_for
 from limpet.engine.live_run import LiveRun
+from limpet.engine.reading import read_exactly
+from limpet.engine.shown import item_text, snippet
 from limpet.model.characters import whole_characters
 from limpet.model.errors import Refusal
-from limpet.model.ids import check_id
+from limpet.model.items import Item
 from limpet.model.operation import Caller, Operation
 from limpet.model.plain import to_plain
-from limpet.model.run import Run
 from limpet.model.status import status_of
-
-_canonical: Final = msgspec.json.Encoder(order="deterministic")
-DEFAULT_ROWS, DEFAULT_COLS = 24, 80
-_WORD_MAX_BYTES: Final = 100_000
-
-Side = Annotated[int, msgspec.Meta(ge=1, le=65535)]
-
-
-class Context(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Where in the caller's own work the run belongs; it travels with the run and changes nothing."""
-
-    runId: str | None = None  # noqa: N815  (the field's public name)
-    toolCallId: str | None = None  # noqa: N815
-    sessionKey: str | None = None  # noqa: N815
-
-
-class ShellRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Without `action` the command is waited for; with `spawn` it runs in the background."""
-
-    command: str
-    action: Literal["spawn"] | None = None
-    background: bool = True
-    pty: bool = False
-    rows: Side = DEFAULT_ROWS
-    cols: Side = DEFAULT_COLS
-    timeout_secs: Annotated[float, msgspec.Meta(gt=0, le=31_536_000)] | None = None
-    max_output_bytes: Annotated[int, msgspec.Meta(ge=0, le=1 << 40)] | None = None
-    session_id: str | None = None
-    # Text given at the start, or "open" with `stdin_open`.
-    stdin: str | None = None
-    view: Literal["raw", "plain"] = "raw"
-    cwd: str | None = None
-    env: dict[str, str] = {}
-    labels: list[str] = []
-    context: Context = Context()
-    key: str | None = None
-
-
-class ShellResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A spawned run, that run once it has ended, or the result of one that was waited for."""
-
-    run_id: str
-    session_id: str | msgspec.UnsetType = msgspec.UNSET
-    command: str | msgspec.UnsetType = msgspec.UNSET
-    status: str | msgspec.UnsetType = msgspec.UNSET
-    next_seq: int | msgspec.UnsetType = msgspec.UNSET
-    exit_code: int | msgspec.UnsetType | None = msgspec.UNSET
-    signal: str | msgspec.UnsetType | None = msgspec.UNSET
-    ended_by: str | msgspec.UnsetType | None = msgspec.UNSET
-    attempt: int | msgspec.UnsetType = msgspec.UNSET
-    created_at: int | msgspec.UnsetType | None = msgspec.UNSET
-    started_at: int | msgspec.UnsetType | None = msgspec.UNSET
-    finished_at: int | msgspec.UnsetType | None = msgspec.UNSET
-    stdout: str | msgspec.UnsetType = msgspec.UNSET
-    stderr: str | msgspec.UnsetType = msgspec.UNSET
-    truncated: bool | msgspec.UnsetType = msgspec.UNSET
-    timed_out: bool | msgspec.UnsetType = msgspec.UNSET
-    duration_ms: int | msgspec.UnsetType = msgspec.UNSET
-    error_message: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
 async def shell(engine: Engine, request: ShellRequest, caller: Caller) -> ShellResponse:
-    live = await engine.submit(_ask(engine, request, caller))
-    if request.action == "spawn":
-        if request.background:
-            return _spawned(live.run)
-        await live.wait_until(lambda run: run.is_over, None)
-        return _polled(live.run)
+    check_action(request)
+    match request.action:
+        case "poll":
+            return _polled(engine, engine.find(request.run_id or ""), request)
+        case "log":
+            return _page(engine, engine.find(request.run_id or ""), request)
+        case "kill":
+            live = engine.find(request.run_id or "")
+            await steering.kill(live, "SIGTERM")
+            return ShellResponse(run_id=live.run.run_id, status=status_of(live.run), stopping=live.run.stopping)
+        case _:
+            live = await engine.submit(ask_of(engine, request, caller))
+    if request.action == "spawn" and request.background:
+        return _spawned(engine, live)
     await live.wait_until(lambda run: run.is_over, None)
-    return _finished(live, request.view)
+    return _polled(engine, live, request) if request.action == "spawn" else _finished(live, request.view)
 
 
-def _ask(engine: Engine, request: ShellRequest, caller: Caller) -> Ask:
-    if not request.command.strip():
-        raise Refusal("invalid_argument", "`command` is empty: say what to run", field="command")
-    if "\0" in request.command:
-        raise Refusal("invalid_argument", "`command` holds a NUL, which no command can", field="command")
-    for name, value in request.env.items():
-        if not name or "=" in name or "\0" in name + value:
-            message = f"`env`: {name[:40]!r} cannot be set: names have no '=' and are not empty, and no NUL anywhere"
-            raise Refusal("invalid_argument", message, field="env")
-    if request.session_id is not None:
-        check_id("session_id", request.session_id)
-    if request.pty and request.stdin is not None:
-        raise Refusal("invalid_argument", "`stdin` cannot go with `pty`: write to the terminal instead", field="stdin")
-    environment = environment_for(caller, engine.config.run.env, request.env)
-    program = engine.config.run.shell or _default_shell()
-    cwd = os.path.join(caller.cwd or environment.get("HOME") or "/", request.cwd or "")  # noqa: PTH118
-    # The system takes no longer word than this: a longer command is handed over as a file.
-    is_long = len(request.command.encode()) > _WORD_MAX_BYTES
-    context = msgspec.to_builtins(request.context)
-    return Ask(
-        dialect="shell",
-        command=request.command,
-        argv=[program, "-c", request.command] if not is_long else [program],
-        script=request.command if is_long else None,
-        cwd=os.path.normpath(cwd),
-        env=environment,
-        session_id=request.session_id,
-        stdin="open" if request.stdin == "open" else "null",
-        stdin_text=request.stdin if request.stdin not in (None, "open") else None,
-        size=(request.rows, request.cols) if request.pty else None,
-        timeout_ms=None if request.timeout_secs is None else max(1, round(request.timeout_secs * 1000)),
-        max_output_bytes=request.max_output_bytes,
-        labels=request.labels,
-        context={name: value for name, value in context.items() if value is not None},
-        key=request.key,
-        request_digest=None if request.key is None else _digest(request),
-    )
+def _spawned(engine: Engine, live: LiveRun) -> ShellResponse:
+    run = live.run
+    answer = ShellResponse(run_id=run.run_id, session_id=run.session_id, status=status_of(run), next_seq=0)
+    waits_for = engine.waits_for(run.run_id)
+    return answer if waits_for is None else msgspec.structs.replace(answer, waiting_for=waits_for)
 
 
-@cache
-def _default_shell() -> str:
-    return shutil.which("bash") or "/bin/sh"
-
-
-def _digest(request: ShellRequest) -> str:
-    """What two requests with one key must have in common; the caller's context does not count."""
-    asked = msgspec.structs.replace(request, context=Context(), key=None)
-    return hashlib.sha256(_canonical.encode(asked)).hexdigest()
-
-
-def _spawned(run: Run) -> ShellResponse:
-    return ShellResponse(run_id=run.run_id, session_id=run.session_id, status=status_of(run), next_seq=0)
-
-
-def _polled(run: Run) -> ShellResponse:
-    """The run as it stands."""
+def _polled(engine: Engine, live: LiveRun, request: ShellRequest) -> ShellResponse:
+    """The run as it stands, what it said last, and its items behind the cursor."""
+    run, page = live.run, _page(engine, live, request)
+    last = snippet(run, lambda name, start, end: read_exactly(run, live.directory, name, start, end))
     return msgspec.structs.replace(
-        _spawned(run),
+        _spawned(engine, live),
         command=run.command,
         exit_code=run.exit_code,
         signal=run.signal,
         ended_by=run.ended_by,
         attempt=run.attempt,
-        truncated=_is_truncated(run),
+        truncated=run.capped,
         error_message=run.error_message,
         created_at=run.created_at,
         started_at=run.started_at,
         finished_at=run.finished_at,
+        snippet=to_plain(last) if request.view == "plain" else last,
+        items=page.items,
+        next_seq=page.next_seq,
+        has_more=page.has_more,
     )
+
+
+def _page(engine: Engine, live: LiveRun, request: ShellRequest) -> ShellResponse:
+    """Items behind the cursor. The next cursor moves past what the filter left out, too."""
+    last_seq = live.run.last_seq
+    if request.since_seq > last_seq:
+        message = f"`since_seq` is beyond the end: the run has {last_seq} items so far"
+        raise Refusal("invalid_argument", message, reason="cursor_ahead", field="since_seq", last_seq=last_seq)
+    limit = min(request.limit, MOST_ITEMS)
+    found = engine.items(live, request.since_seq, limit + 1, request.stream)
+    page, has_more = found[:limit], len(found) > limit
+    return ShellResponse(
+        items=[_item(live, item, request.view) for item in page],
+        next_seq=page[-1].seq if has_more else last_seq,
+        has_more=has_more,
+    )
+
+
+def _item(live: LiveRun, item: Item, view: str) -> ItemInfo:
+    if item.kind != "output":
+        shown = ItemInfo(seq=item.seq, ts=item.ts, kind=item.kind)
+        named = shown if item.event is None else msgspec.structs.replace(shown, event=item.event)
+        return named if item.data is None else msgspec.structs.replace(named, data=item.data)
+    text = item_text(live.run, item, lambda name, start, end: read_exactly(live.run, live.directory, name, start, end))
+    text = to_plain(text) if view == "plain" else text
+    return ItemInfo(seq=item.seq, ts=item.ts, kind=item.kind, stream=item.stream or "", text=text)
 
 
 def _finished(live: LiveRun, view: str) -> ShellResponse:
@@ -173,15 +105,11 @@ def _finished(live: LiveRun, view: str) -> ShellResponse:
         signal=run.signal,
         stdout=to_plain(said) if view == "plain" else said,
         stderr=to_plain(complained) if view == "plain" else complained,
-        truncated=_is_truncated(run),
+        truncated=run.capped,
         timed_out=run.ended_by == "timeout",
         duration_ms=max(0, (run.finished_at or started_at) - started_at),
         error_message=run.error_message,
     )
-
-
-def _is_truncated(run: Run) -> bool:
-    return run.capped
 
 
 def _head(live: LiveRun, name: str) -> str:
@@ -189,9 +117,9 @@ def _head(live: LiveRun, name: str) -> str:
     stream = live.run.streams.get(name)
     if stream is None:
         return ""
-    end = stream.head_end if stream.ended_at is None else min(stream.head_end, stream.ended_at)
-    data = live.directory.read_spool(name, 0, end)
-    return (whole_characters(data) if end < stream.bytes else data).decode("utf-8", errors="replace")
+    data = read_exactly(live.run, live.directory, name, 0, stream.head_end)
+    end = stream.bytes if stream.ended_at is None else stream.ended_at
+    return (whole_characters(data) if stream.head_end < end else data).decode("utf-8", errors="replace")
 
 
 ROWS: Final = (
@@ -200,7 +128,7 @@ ROWS: Final = (
         request=ShellRequest,
         response=ShellResponse,
         handle=shell,
-        summary="Runs a shell command: waits for its result, or with action `spawn` leaves it in the background.",
+        summary="Runs a shell command: waits for its result, or leaves it in the background, to be polled and read.",
         reads_only=False,
         repeatable=False,
     ),

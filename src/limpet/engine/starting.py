@@ -1,0 +1,246 @@
+"""From what is asked for to a command that runs: now, or when its turn has come."""
+
+import asyncio
+import contextlib
+import shutil
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from limpet.config import Config
+from limpet.engine.ask import Ask, start_request, submitted
+from limpet.engine.durable import Durable
+from limpet.engine.home import Home
+from limpet.engine.link import KeeperLink, Reply
+from limpet.engine.live_run import LiveRun
+from limpet.engine.nursery import IdleKeeper, Nursery
+from limpet.engine.queue import Queue
+from limpet.engine.steering import withdraw
+from limpet.model.errors import Refusal
+from limpet.model.ids import IdMaker
+from limpet.model.run import Phase, Run
+from limpet.store.run_directory import SCRIPT, START_REQUEST, RunDirectory
+
+# How soon a run whose turn it is looks again for room on its disk.
+ROOM_AGAIN_S: Final = 1.0
+TOO_LONG_MESSAGE: Final = "it waited in its queue for as long as it might: it was not started"
+NOT_KEPT_MESSAGE: Final = "what it was to be started with is not there any more: it was not started"
+
+
+class Starter:
+    """Every start goes through here. `new_run` makes a run known to the engine, `on_keeper_gone` hears of keepers."""
+
+    def __init__(
+        self,
+        home: Home,
+        config: Config,
+        nursery: Nursery,
+        durable: Durable,
+        ids: IdMaker,
+        new_run: Callable[[Run], LiveRun],
+        on_keeper_gone: Callable[[LiveRun], None],
+    ) -> None:
+        self.queue = Queue(config.run.max_parallel)
+        self._home = home
+        self._config = config
+        self._nursery = nursery
+        self._durable = durable
+        self._ids = ids
+        self._new_run = new_run
+        self._on_keeper_gone = on_keeper_gone
+        # Runs in the queue, and the timers that end their waiting.
+        self._queued: dict[str, LiveRun] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self, ask: Ask) -> LiveRun:
+        """Returns when the run's record is on disk, and it runs, waits for its turn, or could not start."""
+        self._check_room()
+        run_id = self._ids.make(time.time_ns() // 1_000_000)
+        if ask.serial and not self.queue.enter(run_id, ask.session_id or run_id):
+            return await asyncio.shield(asyncio.ensure_future(self._enqueue(run_id, ask)))
+        try:
+            idle = await self._nursery.take()
+            # From the claim to the task that sees it through nothing is awaited: it cannot be cut in half.
+            live, request = self._claim(run_id, idle, ask)
+        except BaseException:
+            self.leave(run_id)
+            raise
+        # The frame leaves before the disk is asked for anything; with a key only when the record is on it.
+        started = None if ask.key is not None else idle.link.begin("start", **request)[1]
+        return await asyncio.shield(asyncio.ensure_future(self._see_started(live, idle.link, request, started)))
+
+    def _check_room(self) -> None:
+        least = self._config.store.min_free_bytes
+        free = shutil.disk_usage(self._home.path).free
+        if free < least:
+            message = f"only {free} bytes are free and store.min_free_bytes is {least}: make room, or prune"
+            raise Refusal("unavailable", message, reason="storage_full")
+
+    # At once.
+
+    def _claim(self, run_id: str, idle: IdleKeeper, ask: Ask) -> tuple[LiveRun, dict[str, Any]]:
+        """From here on the run exists, with a keeper; what that is to be told."""
+        try:
+            idle.claim(self._home.run(run_id))
+        except OSError as error:
+            idle.let_go()
+            raise Refusal("unavailable", f"the run's directory could not be made: {error.strerror}") from error
+        live = self._new_run(Run(run_id=run_id))
+        try:
+            request = self._record(live, ask)
+        except Refusal:
+            idle.link.close()
+            raise
+        live.attach(idle.link, self._on_keeper_gone)
+        return live, request
+
+    async def _see_started(
+        self, live: LiveRun, link: KeeperLink, request: dict[str, Any], started: asyncio.Future[Reply] | None
+    ) -> LiveRun:
+        on_disk = self._durable.begin(live.daemon_journal.sync)
+        try:
+            if started is None:
+                await on_disk  # at most once holds across a power cut too
+                _, started = link.begin("start", **request)
+            with contextlib.suppress(ConnectionResetError):  # what became of it is found where its end is noticed
+                await started
+            await on_disk
+        except OSError as error:
+            if started is None:
+                link.close()  # its keeper goes, and the run with it
+            message = (
+                f"the run's record is not known to be on disk: {error.strerror}; look at the disk, then at the run"
+            )
+            raise Refusal("unavailable", message, reason="not_durable", run_id=live.run.run_id) from error
+        live.catch_up()
+        return live
+
+    def _record(self, live: LiveRun, ask: Ask) -> dict[str, Any]:
+        """Writes down what is to be started, then that it was asked for: who finds the record can start it."""
+        run_id, directory = live.run.run_id, live.directory
+        if ask.script is not None:
+            ask = msgspec.structs.replace(ask, argv=[*ask.argv, str(directory.path / SCRIPT)])
+        request = start_request(run_id, ask, self._config)
+        try:
+            if ask.script is not None:
+                directory.write_private(SCRIPT, ask.script.encode())
+            directory.write_private(START_REQUEST, msgspec.json.encode(request))
+            live.ask(lambda n, at, after: submitted(run_id, ask, self._config, n, at, after))
+        except OSError as error:
+            live.detach()
+            shutil.rmtree(directory.path, ignore_errors=True)
+            message = f"the run could not be recorded, so it was not started: {error.strerror}; make room on its disk"
+            raise Refusal("unavailable", message, reason="storage_full") from error
+        return request
+
+    # In its turn.
+
+    async def _enqueue(self, run_id: str, ask: Ask) -> LiveRun:
+        directory = RunDirectory(self._home.run(run_id))
+        try:
+            await asyncio.to_thread(directory.lay_out)
+            live = self._new_run(Run(run_id=run_id))
+            self._record(live, ask)
+        except OSError as error:
+            self.leave(run_id)
+            raise Refusal("unavailable", f"the run's directory could not be made: {error.strerror}") from error
+        except Refusal:
+            self.leave(run_id)
+            raise
+        self._await_turn(live)
+        await self._durable.begin(lambda: directory.sync(START_REQUEST))
+        await self._durable.begin(live.daemon_journal.sync)
+        return live
+
+    def _await_turn(self, live: LiveRun) -> None:
+        run = live.run
+        self._queued[run.run_id] = live
+        if run.queue_timeout_ms is not None:
+            waited_ms = time.time_ns() // 1_000_000 - (run.created_at or 0) if run.attempt == 1 else 0
+            left_s = max(0, run.queue_timeout_ms - max(0, waited_ms)) / 1000
+            timer = asyncio.get_running_loop().call_later(left_s, withdraw, live, "timeout", TOO_LONG_MESSAGE)
+            self._timers[run.run_id] = timer
+        if not self.queue.is_waiting(run.run_id):
+            self._begin_turn(live)
+
+    def take_over(self, lives: list[LiveRun]) -> None:
+        """For runs of an earlier engine, in the order in which they were asked for: who goes on, and who waits."""
+        for live in lives:
+            if live.run.serial and live.run.phase is not Phase.QUEUED and not live.run.is_over:
+                self.queue.enter_started(live.run.run_id, live.run.session_id)
+        waiting = [live for live in lives if live.run.phase is Phase.QUEUED]
+        for live in waiting:
+            if live.run.serial:
+                self.queue.enter(live.run.run_id, live.run.session_id)
+        for live in waiting:
+            self._await_turn(live)
+
+    def leave(self, run_id: str) -> None:
+        """The run is over, or will never be: whose turn it is now begins."""
+        self._stop_waiting(run_id)
+        for following in self.queue.leave(run_id):
+            if following in self._queued:
+                self._begin_turn(self._queued[following])
+
+    def _stop_waiting(self, run_id: str) -> None:
+        self._queued.pop(run_id, None)
+        timer = self._timers.pop(run_id, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _begin_turn(self, live: LiveRun) -> None:
+        task = asyncio.ensure_future(self._launch(live))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _launch(self, live: LiveRun) -> None:
+        request = _request_of(live)
+        if request is None:
+            withdraw(live, "lost", NOT_KEPT_MESSAGE)
+            return
+        while not live.run.is_over:
+            try:
+                idle = await self._nursery.take()
+            except Refusal as refusal:
+                if refusal.reason != "storage_full":
+                    withdraw(live, "self", refusal.message)
+                    return
+                await asyncio.sleep(ROOM_AGAIN_S)
+                continue
+            if live.run.is_over:
+                self._nursery.give_back(idle)
+                return
+            self._stop_waiting(live.run.run_id)
+            try:
+                idle.claim_attempt(RunDirectory(live.directory.path, live.run.attempt))
+            except OSError as error:
+                idle.let_go()
+                withdraw(live, "self", f"could not start: its keeper's directory could not be had: {error.strerror}")
+                return
+            live.begin_attempt()
+            live.attach(idle.link, self._on_keeper_gone)
+            with contextlib.suppress(ConnectionResetError):
+                await idle.link.begin("start", **request)[1]
+            live.catch_up()
+            return
+
+    async def close(self) -> None:
+        """Those that wait go on waiting: the next engine finds them."""
+        for timer in self._timers.values():
+            timer.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _request_of(live: LiveRun) -> dict[str, Any] | None:
+    """The start frame as it was written down, for the attempt that is due."""
+    try:
+        written = msgspec.json.decode((live.directory.path / START_REQUEST).read_bytes(), type=dict[str, Any])
+    except (OSError, msgspec.DecodeError):
+        return None
+    # The head is what came first over all attempts.
+    return written | {"head_bytes": max(0, live.run.max_output_bytes - live.run.output_bytes)}
