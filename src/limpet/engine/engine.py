@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -18,7 +18,7 @@ from limpet.engine import adoption, cgroups, steering
 from limpet.engine.ask import Ask, start_request, submitted
 from limpet.engine.durable import Durable
 from limpet.engine.home import Home
-from limpet.engine.link import KeeperLink
+from limpet.engine.link import KeeperLink, Reply
 from limpet.engine.live_run import LiveRun
 from limpet.engine.nursery import Nursery
 from limpet.model.errors import Refusal
@@ -62,7 +62,7 @@ class Engine:
             self.config = self._given_config or Config.load(self.home.config)
             self._store = SqliteRunStore(self.home.database)
             stack.push_async_callback(asyncio.to_thread, self._store.close)
-            self._durable = Durable()
+            self._durable = Durable(self.home.runs)
             stack.callback(self._durable.close)
             stack.callback(self._detach_all)
             self._nursery = Nursery(self.home.nursery, cgroups.find_parent("limpet"))
@@ -190,6 +190,7 @@ class Engine:
         return live
 
     async def _start(self, ask: Ask) -> LiveRun:
+        """From the claim to the task that sees it through nothing is awaited: it cannot be cut in half."""
         self._check_room()
         idle = await self._nursery.take()
         run_id = make_id(time.time_ns() // 1_000_000, next(self._serial))
@@ -199,14 +200,15 @@ class Engine:
             idle.let_go()
             raise Refusal("unavailable", f"the run's directory could not be made: {error.strerror}") from error
         live = LiveRun(Run(run_id=run_id), RunDirectory(self.home.run(run_id)), self._on_change)
-        task = asyncio.ensure_future(self._record_and_start(live, idle.link, ask))
-        return await asyncio.shield(task)
+        request = self._record(live, idle.link, ask)
+        # The frame leaves before the disk is asked for anything; with a key only when the record is on it.
+        started = None if ask.key is not None else idle.link.begin("start", **request)[1]
+        return await asyncio.shield(asyncio.ensure_future(self._see_started(live, idle.link, request, started)))
 
-    async def _record_and_start(self, live: LiveRun, link: KeeperLink, ask: Ask) -> LiveRun:
-        """Not to be cut in half: from the first record on the run exists."""
+    def _record(self, live: LiveRun, link: KeeperLink, ask: Ask) -> dict[str, Any]:
+        """From here on the run exists; what its keeper is to be told."""
         if ask.script is not None:
             ask = msgspec.structs.replace(ask, argv=[*ask.argv, str(live.directory.path / SCRIPT)])
-        request = start_request(live.run.run_id, ask, self.config)
         try:
             if ask.script is not None:
                 live.directory.write_private(SCRIPT, ask.script.encode())
@@ -219,13 +221,18 @@ class Engine:
             raise Refusal("unavailable", message, reason="storage_full") from error
         self._live[live.run.run_id] = live
         live.attach(link, self._on_keeper_gone)
-        on_disk = asyncio.ensure_future(self._durable.run(live.daemon_journal.sync))
-        if ask.key is not None:
+        return start_request(live.run.run_id, ask, self.config)
+
+    async def _see_started(
+        self, live: LiveRun, link: KeeperLink, request: dict[str, Any], started: asyncio.Future[Reply] | None
+    ) -> LiveRun:
+        on_disk = self._durable.begin(live.daemon_journal.sync)
+        if started is None:
             await on_disk  # at most once holds across a power cut too
-        with contextlib.suppress(ConnectionResetError):  # what became of it is found where its end is noticed
             _, started = link.begin("start", **request)
-            with contextlib.suppress(OSError):  # without it the run can only not be started again after a reboot
-                live.directory.write_private(START_REQUEST, msgspec.json.encode(request))
+        with contextlib.suppress(OSError):  # without it the run can only not be started again after a reboot
+            live.directory.write_private(START_REQUEST, msgspec.json.encode(request))
+        with contextlib.suppress(ConnectionResetError):  # what became of it is found where its end is noticed
             await started
         await on_disk
         live.catch_up()

@@ -84,9 +84,13 @@ class KeeperLink(asyncio.Protocol):
         return self._last_id
 
     def begin(self, do: str, **fields: Any) -> tuple[int, asyncio.Future[Reply]]:
-        """Sends a request at once; its number, and its reply to come."""
-        number = self.post(do, **fields)
+        """Sends a request at once; its number, and its reply to come. Where the keeper is gone, the reply fails."""
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        try:
+            number = self.post(do, **fields)
+        except ConnectionResetError as gone:
+            future.set_exception(gone)
+            return self._last_id, future
         self._waiting[number] = future
         return number, future
 
