@@ -3,14 +3,18 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from pathlib import Path
+
+from limpet.store.run_directory import sync_directory
 
 _Work = tuple[Callable[[], None], asyncio.Future[None]]
 
 
 class Durable:
-    """One thread that syncs; the event loop never waits for a disk."""
+    """One thread that syncs; the event loop never waits for a disk. A round ends with the names in `directory`."""
 
-    def __init__(self) -> None:
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
         self._loop = asyncio.get_running_loop()
         self._wanted: list[_Work] = []
         self._turn = threading.Condition()
@@ -19,7 +23,7 @@ class Durable:
         self._thread.start()
 
     def begin(self, sync: Callable[[], None]) -> asyncio.Future[None]:
-        """Done once `sync` has returned; its error is the caller's."""
+        """Done once `sync` has returned, and the directory is on disk too; an error is the caller's."""
         future: asyncio.Future[None] = self._loop.create_future()
         with self._turn:
             self._wanted.append((sync, future))
@@ -33,20 +37,24 @@ class Durable:
                 if not self._wanted:
                     return
                 batch, self._wanted = self._wanted, []
-            done: list[tuple[asyncio.Future[None], Exception | None]] = []
-            for sync, future in batch:
-                try:
-                    sync()
-                    done.append((future, None))
-                except Exception as error:  # noqa: BLE001  (the thread goes on; who asked is told)
-                    done.append((future, error))
-            self._loop.call_soon_threadsafe(_resolve, done)
+            done = [(future, _error_of(sync)) for sync, future in batch]
+            names = _error_of(lambda: sync_directory(self._directory))
+            self._loop.call_soon_threadsafe(_resolve, [(future, error or names) for future, error in done])
 
     def close(self) -> None:
         with self._turn:
             self._closing = True
             self._turn.notify()
         self._thread.join()
+
+
+def _error_of(sync: Callable[[], None]) -> Exception | None:
+    """The thread goes on whatever happens: who asked is told."""
+    try:
+        sync()
+    except Exception as error:  # noqa: BLE001
+        return error
+    return None
 
 
 def _resolve(done: list[tuple[asyncio.Future[None], Exception | None]]) -> None:

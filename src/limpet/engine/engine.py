@@ -62,7 +62,7 @@ class Engine:
             self.config = self._given_config or Config.load(self.home.config)
             self._store = SqliteRunStore(self.home.database)
             stack.push_async_callback(asyncio.to_thread, self._store.close)
-            durable = Durable()
+            durable = Durable(self.home.runs)
             stack.callback(durable.close)
             stack.callback(self._detach_all)
             nursery = Nursery(self.home.nursery, cgroups.find_parent("limpet"))

@@ -24,6 +24,8 @@ IDLE_KEEPERS: Final = 6
 # Making a keeper ready takes what a run that is just starting needs: it waits for a quiet moment, unless few are left.
 REFILL_AFTER_S: Final = 0.1
 FEW_KEEPERS: Final = 2
+# All at once they would all be ready last of all: a few at a time, and the first who waits has his soon.
+AT_ONCE: Final = max(2, os.cpu_count() or 2)
 # By its path, isolated: nothing that the machine adds to its Python costs a keeper memory.
 KEEPER_PROGRAM: Final = Path(limpet_keeper.__file__).with_name("__main__.py")
 
@@ -113,7 +115,8 @@ class Nursery:
             self._refill()
 
     def _refill(self) -> None:
-        wanted = IDLE_KEEPERS + len(self._takers) - len(self._idle) - len(self._preparing)
+        missing = IDLE_KEEPERS + len(self._takers) - len(self._idle) - len(self._preparing)
+        wanted = min(missing, AT_ONCE - len(self._preparing))
         if wanted <= 0 or self._closing:
             return
         process = self._running_process()
@@ -153,6 +156,7 @@ class Nursery:
                 task.add_done_callback(self._tasks.discard)
             else:
                 self._fail(answer["errno"], answer["message"])
+        self._refill()
 
     async def _welcome(self, kept: Path) -> None:
         place = RunDirectory(kept.with_name(f"{kept.name}-run"))

@@ -123,13 +123,12 @@ class DaemonJournal:
         return fd
 
     def sync(self) -> None:
-        """Puts the journal and its name on disk; may take a while, and may outlast the journal's being open."""
-        for path in (self.path, self.path.parent, self.path.parent.parent):
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
+        """Puts what was written on disk; may take a while, and may outlast the journal's being open."""
+        fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fdatasync(fd)
+        finally:
+            os.close(fd)
 
     def close(self) -> None:
         if self._fd >= 0:

@@ -45,10 +45,14 @@ class RunDirectory:
         return self.kept / f"{stream}.spool"
 
     def lay_out(self) -> None:
-        """Makes it, with the files that the daemon will write: to create one can take longer than to fill it."""
+        """Makes it, with the files that the daemon will write: to create one can take longer than to fill it.
+
+        Their names are on disk ahead of what they will hold.
+        """
         self.path.mkdir(mode=0o700)
         for name in (DAEMON_JOURNAL, START_REQUEST):
             self.write_private(name, b"")
+        sync_directory(self.path)
 
     def read_stream(self, name: str, stream: Stream, start: int, end: int) -> bytes:
         """These bytes of a stream, over all attempts; fewer where a spool ends before its journal says."""
@@ -141,3 +145,12 @@ class RunDirectory:
     def remove(self, name: str) -> None:
         """Removes a file of the daemon's if it is there."""
         (self.path / name).unlink(missing_ok=True)
+
+
+def sync_directory(path: Path) -> None:
+    """Puts the names in a directory on disk."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -3,6 +3,7 @@
 # pyright: reportUnknownMemberType=false
 
 import asyncio
+import contextlib
 import queue
 import threading
 import time
@@ -33,8 +34,8 @@ CREATE INDEX IF NOT EXISTS exec_runs_by_session ON exec_runs (session_id, run_id
 PRAGMA user_version = 1;
 """
 _PUT: Final = "INSERT OR REPLACE INTO exec_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-# As long as a commit may wait for others to join it.
-_GATHER_S: Final = 0.005
+# As long as a commit may wait for others to join it while nobody waits for it: longer than a short run takes.
+_GATHER_S: Final = 0.05
 
 _encoder: Final = msgspec.json.Encoder()
 _decoder: Final = msgspec.json.Decoder(Run)
@@ -132,8 +133,9 @@ class SqliteRunStore:
     def _write_on(self) -> None:
         while True:
             waiter = self._wanted.get()
-            if waiter is None and not self._closing:
-                time.sleep(_GATHER_S)
+            if waiter is None:
+                with contextlib.suppress(queue.Empty):
+                    waiter = self._wanted.get(timeout=_GATHER_S)
             with self._lock:
                 batch = list(self._fresh.values())
                 self._is_asked = False
