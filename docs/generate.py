@@ -91,10 +91,15 @@ CONFIG_NOTES: Final[dict[str, str]] = {
     "`max_output_bytes`.",
     "run.max_output_bytes": "How much of the output a waited-for `shell` answers with, and what always stays.",
     "run.sync_ms": "How often output is put on disk while a run goes on. 0: only at its end.",
+    "run.max_parallel": "How many runs of the shell dialect go on at once; others are queued.",
+    "run.on_lost": "What becomes of a shell run that was lost with the machine: started again, or failed.",
     "run.shell": "The shell that gets `-c COMMAND`. Empty: `bash` from the daemon's PATH, else `/bin/sh`.",
     "run.env": "Variables for every run: above the caller's, below the request's.",
     "store.min_free_bytes": "With less free on the home's file system no run starts (`storage_full`), and those that "
     "run wait instead of losing output.",
+    "retention.max_bytes": "How much room all runs may take on disk; past it the oldest that are over go. 0: no bound.",
+    "retention.max_age_days": "How long a run that is over is kept. 0: no bound.",
+    "retention.check_s": "How often that is looked at.",
 }
 _BOUNDS: Final = (("ge", "≥ {}"), ("gt", "> {}"), ("le", "≤ {}"), ("lt", "< {}"))
 _LENGTHS: Final = (("min_length", "at least {}"), ("max_length", "at most {}"))

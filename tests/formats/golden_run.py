@@ -18,7 +18,7 @@ MANIFEST = "SHA256"
 
 def recall(directory: Path) -> Run:
     """The run as its two journals tell it."""
-    live = LiveRun(Run(run_id=directory.name), RunDirectory(directory), lambda _live: None)
+    live = LiveRun(Run(run_id=directory.name), RunDirectory(directory), lambda _live, _items: None)
     try:
         live.recall()
         return live.run

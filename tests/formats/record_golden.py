@@ -34,7 +34,7 @@ class Recording:
         files = RunDirectory(directory)
         files.path.mkdir(mode=0o700)
         self.keeper = Keeper(files.kept)
-        self.live = LiveRun(Run(run_id=directory.name), files, lambda _live: None)
+        self.live = LiveRun(Run(run_id=directory.name), files, lambda _live, _items: None)
 
     def __enter__(self) -> Recording:
         return self

@@ -13,7 +13,8 @@ from limpet.engine.link import KeeperLink
 from limpet.engine.live_run import LiveRun
 from limpet.model.errors import Refusal
 from limpet.model.facts import Damaged, Found, Lost, Prepared, Requeued, Started, Witness
-from limpet.model.run import ASKED_FIELDS, Run
+from limpet.model.items import Item
+from limpet.model.run import ASKED_FIELDS, Phase, Run
 from limpet.store.journals import JournalReader
 from limpet.store.run_directory import CONTROL_SOCKET, DAEMON_JOURNAL, KEEPER_JOURNAL, START_REQUEST
 from limpet_keeper import system
@@ -44,8 +45,19 @@ def is_preparation(live: LiveRun) -> bool:
     return live.run.created_at is None and reader.records <= 1 and not reader.damaged() and live.directory.is_bare()
 
 
-def note_damage(live: LiveRun, known: Run | None = None) -> None:
-    """Says where a journal of the run cannot be read. What is `known` stands for a `submitted` that was among it."""
+def is_unstarted(live: LiveRun) -> bool:
+    """Whether the attempt that is due has not begun: there is no keeper for it, or one that was never told to start."""
+    reader, directory = live.keeper_journal, live.directory
+    is_due = live.run.created_at is not None and live.run.phase is Phase.QUEUED
+    has_said = any(directory.spool_bytes(name) for name in directory.spools())
+    return is_due and not has_said and not reader.damaged() and not (reader.records == 0 and directory.kept.exists())
+
+
+def note_damage(live: LiveRun, known: Run | None = None) -> list[Item] | None:
+    """Says where a journal of the run cannot be read. What is `known` stands for a `submitted` that was among it.
+
+    If there is damage that was not known, the run's state is another now: all of its items, anew.
+    """
     damage: list[_Told] = []
     reader, journal = live.keeper_journal, live.daemon_journal
     if (lost := reader.damaged()) and KEEPER_JOURNAL not in live.run.damaged:
@@ -58,8 +70,7 @@ def note_damage(live: LiveRun, known: Run | None = None) -> None:
         live.ask(lambda n, at, _: Found(n=n, at=at, after=0, **asked, submitted_at=known.created_at or 0))
     for told in damage:
         live.ask(told)
-    if damage:
-        live.recall()
+    return live.recall() if damage else None
 
 
 def _damaged(file: str, records: int, offset: int, lost: bytes) -> _Told:
@@ -70,8 +81,6 @@ def _damaged(file: str, records: int, offset: int, lost: bytes) -> _Told:
 
 def settle_dead(live: LiveRun, *, may_requeue: bool = False) -> None:
     """The keeper is dead: ends what is left of its run, and records what becomes of it, unless an end is known."""
-    live.catch_up()
-    note_damage(live)
     left = end_what_is_left(live.directory.keeper_journal)
     (live.directory.kept / CONTROL_SOCKET).unlink(missing_ok=True)
     run = live.run

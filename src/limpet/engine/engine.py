@@ -12,23 +12,26 @@ from pathlib import Path
 from typing import Final
 
 from limpet.config import Config
-from limpet.engine import adoption, cgroups, steering
+from limpet.engine import adoption, cgroups, doctor, steering
 from limpet.engine.ask import Ask
+from limpet.engine.doctor import Check
 from limpet.engine.durable import Durable
 from limpet.engine.home import Home
 from limpet.engine.link import KeeperLink
 from limpet.engine.live_run import LiveRun
 from limpet.engine.nursery import Nursery
+from limpet.engine.retention import DAY_MS, Pruned, Retention
 from limpet.engine.starting import Starter
 from limpet.model.errors import Refusal
 from limpet.model.ids import IdMaker, check_id, is_made_id, made_at_ms
 from limpet.model.items import Item
-from limpet.model.run import Phase, Run
+from limpet.model.run import Run
 from limpet.model.status import status_of
 from limpet.model.tombstone import Tombstone
 from limpet.store.run_directory import START_REQUEST, RunDirectory
 from limpet.store.runs import RunFilter, RunStore
 from limpet.store.sqlite import SqliteRunStore
+from limpet.store.verify_home import Report, verify_home
 
 # How long an engine that starts waits for the keepers it finds; later ones are taken over when they answer.
 HELLO_WITHIN_S: Final = 1.0
@@ -52,6 +55,7 @@ class Engine:
         self._tasks: set[asyncio.Task[None]] = set()
         self._store: RunStore
         self._starter: Starter
+        self._retention: Retention
         self._is_adopting = True
         self._open: AsyncExitStack
 
@@ -68,12 +72,15 @@ class Engine:
             nursery = Nursery(self.home.nursery, cgroups.find_parent("limpet"))
             stack.push_async_callback(nursery.close)
             nursery.open()
+            self._retention = Retention(self.home, self._store, self._live.__contains__)
+            await asyncio.to_thread(self._retention.recall)
             known = sorted(path.name for path in self.home.runs.iterdir() if is_made_id(path.name))
             ids = IdMaker(int.from_bytes(os.urandom(2)), known[-1] if known else "")
             self._starter = Starter(self.home, self.config, nursery, durable, ids, self._new_run, self._on_keeper_gone)
             stack.push_async_callback(self._starter.close)
             stack.push_async_callback(self._end_tasks)
             await self._adopt_all(known)
+            self.later(self._prune_now_and_then)
             self._open = stack.pop_all()
         return self
 
@@ -112,7 +119,7 @@ class Engine:
             live.detach()
             return
         self._live[run_id] = live
-        if live.run.phase is Phase.QUEUED and live.run.created_at is not None:
+        if adoption.is_unstarted(live):
             if calling is not None:
                 await adoption.hang_up(calling)
             await adoption.clear_unstarted(live)
@@ -121,8 +128,8 @@ class Engine:
             self._on_change(live, items)
             self._settle(live, may_requeue=True)
         else:
-            adoption.note_damage(live, self._known(run_id))
             self._on_change(live, items)
+            self._note_damage(live)
             attaching = self.later(lambda: self._attach(live, calling))
             await asyncio.wait({attaching}, timeout=0 if live.is_unresponsive() else HELLO_WITHIN_S)
 
@@ -135,6 +142,12 @@ class Engine:
             return
         live.attach(link, self._on_keeper_gone)
         live.catch_up()
+
+    def _note_damage(self, live: LiveRun) -> None:
+        items = adoption.note_damage(live, self._known(live.run.run_id))
+        if items is not None:
+            self._store.forget(live.run.run_id)
+            self._on_change(live, items)
 
     def _known(self, run_id: str) -> Run:
         """What the database still knows of a run, or that it was."""
@@ -165,7 +178,8 @@ class Engine:
         if self._live.get(live.run.run_id) is not live:
             return
         try:
-            adoption.note_damage(live, self._known(live.run.run_id))
+            live.catch_up()
+            self._note_damage(live)
             adoption.settle_dead(live, may_requeue=may_requeue)
         except OSError:
             again = partial(self._settle, live, may_requeue=may_requeue)
@@ -257,6 +271,40 @@ class Engine:
         """Whether the run's keeper stands still."""
         live = self._live.get(run_id)
         return live is not None and live.is_unresponsive()
+
+    # Upkeep.
+
+    async def prune(self, older_than_ms: int | None, keep_bytes: int | None, *, dry_run: bool) -> Pruned:
+        """Removes runs that are over; without bounds, as the configuration has it."""
+        if older_than_ms is None and keep_bytes is None:
+            older_than_ms, keep_bytes = self._configured_bounds()
+        now_ms = time.time_ns() // 1_000_000
+        return await self._retention.prune(now_ms, older_than_ms, keep_bytes, dry_run=dry_run)
+
+    def _configured_bounds(self) -> tuple[int | None, int | None]:
+        bounds = self.config.retention
+        return (bounds.max_age_days * DAY_MS or None), (bounds.max_bytes or None)
+
+    async def _prune_now_and_then(self) -> None:
+        """By a clock that cannot jump while this engine lives."""
+        started = time.monotonic()
+        while True:
+            await asyncio.sleep(self.config.retention.check_s)
+            now_ms = self.started_at_ms + int((time.monotonic() - started) * 1000)
+            await self._retention.prune(now_ms, *self._configured_bounds(), dry_run=False)
+
+    async def verify(self, run_id: str | None) -> Report:
+        """Compares what is kept with what was written; beside everything else."""
+        await asyncio.to_thread(self._store.flush)
+        return await asyncio.to_thread(verify_home, self.home.runs, self.home.database, run_id)
+
+    def examine(self) -> Sequence[Check]:
+        """What limpet stands on, and how it stands."""
+        held_up = {
+            "unresponsive": sum(live.is_unresponsive() for live in self._live.values()),
+            "stalled": sum(live.run.stalled is not None for live in self._live.values()),
+        }
+        return [*doctor.examine(self.home.path), *doctor.examine_running(self.counts() | held_up, self._store.trouble)]
 
     def counts(self) -> dict[str, int]:
         running = sum(1 for live in self._live.values() if not live.run.is_over)

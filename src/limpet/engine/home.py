@@ -22,6 +22,8 @@ class Home:
         self.nursery = self.path / "nursery"
         self.database = self.path / "memory" / "sessions.db"
         self.config = self.path / "config.toml"
+        self.trash = self.path / "trash"
+        self.pruned = self.path / "pruned.journal"
         self.socket = self.path / "daemon.sock"
         self._lock_fd = -1
 

@@ -40,15 +40,16 @@ class LiveRun:
     def recall(self, known: Run | None = None, place: Place | None = None) -> list[Item]:
         """Takes what all journals hold behind what is known of the run; its new items.
 
-        Where the files do not go on from there, all that they hold is taken anew.
+        Where the files do not go on from there, all that they hold is taken anew. The daemon's own journal, which is
+        short, is read whole each time: damage to it is not overlooked.
         """
         if known is None or place is None:
             known, place = Run(run_id=self.run.run_id), Place()
         self._close_journals()
         daemon, keeper = JournalReader(self.directory.daemon_journal), self._keeper_journal(place.attempt)
-        goes_on = daemon.go_to(place.daemon_bytes, place.daemon_chain, place.daemon_records)
+        asked = [fact for fact in daemon.read_new() if fact.n > place.daemon_records]
+        goes_on = daemon.records >= place.daemon_records and (bool(asked) or daemon.chain == place.daemon_chain)
         goes_on = keeper.go_to(place.keeper_bytes, place.keeper_chain, place.keeper_records) and goes_on
-        asked = daemon.read_new() if goes_on else []
         last = place.attempt + sum(isinstance(fact, Requeued) for fact in asked)
         keepers = [keeper, *(self._keeper_journal(attempt) for attempt in range(place.attempt + 1, last + 1))]
         seen = [each.read_new() for each in keepers] if goes_on else []

@@ -143,11 +143,12 @@ class SurvivorsGone(Fact, frozen=True, kw_only=True, tag="survivors_gone"):
 
 
 class Seal(msgspec.Struct, frozen=True):
-    """A spool as it will stay: its size, its hole, and the CRC of the bytes that are kept."""
+    """A spool as it will stay: its size, its hole, the CRCs of what is kept and of the file of bare LFs."""
 
     bytes: int
     hole: tuple[int, int] | None
     crc32: str | None
+    bare_lf_crc32: str | None = None
 
 
 class Sealed(Fact, frozen=True, kw_only=True, tag="sealed"):

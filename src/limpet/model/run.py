@@ -234,13 +234,15 @@ def _fold_wrote(run: Run, fact: Wrote) -> Run:
     # What comes after the end is in the spool alone.
     left = 0 if run.is_over else run.max_output_bytes - run.output_bytes
     grown = stream.grown(fact.end, max(0, min(count, left)))
-    base = stream.parts[-1]
+    base, start = stream.parts[-1], fact.start
     return msgspec.structs.replace(
         run,
         streams=run.streams | {fact.stream: grown},
         output_bytes=run.output_bytes + count,
         capped=run.capped or (not run.is_over and count > left),
-        tail=run.tail if run.is_over else tail_with(run.tail, fact.stream, base + fact.start, base + fact.end),
+        tail=run.tail
+        if run.is_over
+        else tail_with(run.tail, fact.stream, base + start, base + fact.end, begins=not start),
     )
 
 

@@ -89,9 +89,12 @@ class Stream(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, parts=(*self.parts, self.bytes), durable=durable, open=True)
 
 
-def tail_with(tail: Tail, name: str, start: int, end: int) -> Tail:
-    """The last bytes of all streams in the order in which they came, one more piece taken in."""
-    if tail and tail[-1][0] == name and tail[-1][2] == start:
+def tail_with(tail: Tail, name: str, start: int, end: int, *, begins: bool) -> Tail:
+    """The last bytes of all streams in the order in which they came, one more piece taken in.
+
+    One that `begins` a spool stands by itself: no character goes on from one attempt to the next.
+    """
+    if tail and tail[-1][0] == name and tail[-1][2] == start and not begins:
         start = tail[-1][1]
         tail = tail[:-1]
     tail = (*tail, (name, max(start, end - TAIL_BYTES), end))

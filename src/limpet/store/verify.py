@@ -24,11 +24,11 @@ from limpet.model.facts import (
     Wrote,
     decode_fact,
 )
-from limpet.model.items import Item, take_in
+from limpet.model.items import Item, Place, take_in
 from limpet.model.merge import merge_attempts
 from limpet.model.run import Run
 from limpet.store.run_directory import DAEMON_JOURNAL, KEEPER_JOURNAL, SCRIPT, RunDirectory
-from limpet.store.runs import RunStore
+from limpet.store.stored_runs import StoredRuns
 from limpet_keeper.journal import decode_lines
 
 _READ_BYTES: Final = 1 << 20
@@ -90,26 +90,31 @@ class _Journal:
 class RunCheck:
     """All checks of one run; `findings` holds what they found, `bytes` how much they read."""
 
-    def __init__(self, path: Path, store: RunStore | None) -> None:
+    def __init__(self, path: Path, stored: StoredRuns | None) -> None:
         self.directory = RunDirectory(path)
         self.run_id = path.name
         self.findings: list[Finding] = []
         self.bytes = 0
-        # The row first: what it knows is in the files by then, however they grow meanwhile.
-        self.row = store.get(self.run_id) if store is not None else None
-        self.place = store.place(self.run_id) if store is not None else None
-        self.store = store
+        self.row: Run | None = None
+        self.place: Place | None = None
+        self._stored = stored
 
     def check(self) -> None:
         """Looks at everything. FileNotFoundError when the run was pruned meanwhile."""
+        if self._stored is None:
+            self._check_files()
+            return
+        with self._stored.one_moment():
+            # The row first: what it knows is in the files by then, however they grow meanwhile.
+            self.row, self.place = self._stored.get(self.run_id), self._stored.place(self.run_id)
+            self._check_files()
+
+    def _check_files(self) -> None:
         daemon = self._read(DAEMON_JOURNAL)
         attempts = self.directory.attempts()
         names = [f"{attempt}/{KEEPER_JOURNAL}" for attempt in attempts]
         is_kept = self.directory.is_kept()
         keepers = [self._read(name) for name in names]
-        run = Run(run_id=self.run_id)
-        for fact in merge_attempts([journal.facts() for journal in keepers], daemon.facts()):
-            run, _ = take_in(run, fact)
         for attempt, name, journal in zip(attempts, names, keepers, strict=True):
             self._check_order(name, journal)
             is_last = attempt == attempts[-1]
@@ -205,7 +210,7 @@ class RunCheck:
     def _check_row(self, daemon: _Journal, keepers: list[_Journal]) -> None:
         """The database says what the files say, as far as it had taken them in."""
         place, row = self.place, self.row
-        if place is None or row is None or self.store is None:
+        if place is None or row is None or self._stored is None:
             return
         if any(journal.damage for journal in (daemon, *keepers)):
             return  # what is wrong is said already
@@ -228,7 +233,7 @@ class RunCheck:
         if run != row:
             names = [name for name in Run.__struct_fields__ if getattr(run, name) != getattr(row, name)]
             self.say("sessions.db", "state_differs", f"its row is not what the journals say: {', '.join(names)}")
-        if any(theirs != ours for theirs, ours in zip_longest(_items_of(self.store, run), items)):
+        if any(theirs != ours for theirs, ours in zip_longest(_items_of(self._stored, run), items)):
             self.say("sessions.db", "items_differ", "its items are not what the journals say")
 
     def _check_script(self, daemon: _Journal) -> None:
@@ -263,10 +268,10 @@ def _told_afterwards(daemon: _Journal, attempt: int) -> dict[str, int] | None:
     return None
 
 
-def _items_of(store: RunStore, run: Run) -> Iterator[Item]:
+def _items_of(stored: StoredRuns, run: Run) -> Iterator[Item]:
     after = 0
     while after < run.last_seq:
-        page = store.items(run.run_id, after, min(_ITEMS_AT_ONCE, run.last_seq - after))
+        page = stored.items(run.run_id, after, min(_ITEMS_AT_ONCE, run.last_seq - after))
         yield from page
         if not page:
             return

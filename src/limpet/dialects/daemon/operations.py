@@ -1,4 +1,4 @@
-"""`daemon.status` and `daemon.stop`."""
+"""`daemon.status`, `daemon.doctor` and `daemon.stop`."""
 
 import os
 import time
@@ -45,6 +45,26 @@ class StopResponse(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
 
 
+class DoctorRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Nothing to say."""
+
+
+class CheckInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that was looked at, and what to do about it."""
+
+    name: str
+    ok: bool
+    found: str
+    advice: str
+
+
+class DoctorResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether nothing is to be done, and what was looked at."""
+
+    healthy: bool
+    checks: list[CheckInfo]
+
+
 async def status(engine: Engine, _request: StatusRequest, _caller: Caller) -> StatusResponse:
     return StatusResponse(
         pid=os.getpid(),
@@ -62,6 +82,11 @@ async def stop(engine: Engine, request: StopRequest, _caller: Caller) -> StopRes
     return StopResponse(pid=os.getpid())
 
 
+async def doctor(engine: Engine, _request: DoctorRequest, _caller: Caller) -> DoctorResponse:
+    checks = [CheckInfo(**msgspec.structs.asdict(check)) for check in engine.examine()]
+    return DoctorResponse(healthy=all(check.ok for check in checks), checks=checks)
+
+
 ROWS: Final = (
     Operation(
         name="daemon.status",
@@ -69,6 +94,15 @@ ROWS: Final = (
         response=StatusResponse,
         handle=status,
         summary="Says which daemon answers: its pid, version, home, age and number of runs.",
+        reads_only=True,
+        repeatable=True,
+    ),
+    Operation(
+        name="daemon.doctor",
+        request=DoctorRequest,
+        response=DoctorResponse,
+        handle=doctor,
+        summary="Looks at what limpet stands on: home, disk, SQLite, cgroups, keepers; says what to do about it.",
         reads_only=True,
         repeatable=True,
     ),

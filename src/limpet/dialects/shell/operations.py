@@ -16,6 +16,7 @@ from limpet.model.errors import Refusal
 from limpet.model.items import Item
 from limpet.model.operation import Caller, Operation
 from limpet.model.plain import to_plain
+from limpet.model.run import Phase
 from limpet.model.status import status_of
 
 
@@ -41,8 +42,9 @@ async def shell(engine: Engine, request: ShellRequest, caller: Caller) -> ShellR
 def _spawned(engine: Engine, live: LiveRun) -> ShellResponse:
     run = live.run
     answer = ShellResponse(run_id=run.run_id, session_id=run.session_id, status=status_of(run), next_seq=0)
-    waits_for = engine.waits_for(run.run_id)
-    return answer if waits_for is None else msgspec.structs.replace(answer, waiting_for=waits_for)
+    if run.phase is not Phase.QUEUED:
+        return answer
+    return msgspec.structs.replace(answer, waiting_for=engine.waits_for(run.run_id))
 
 
 def _polled(engine: Engine, live: LiveRun, request: ShellRequest) -> ShellResponse:

@@ -117,6 +117,33 @@ COMMANDS: Final = (
         (_RUNS,),
     ),
     Command(
+        "prune",
+        "Remove runs that are over, oldest first, by age or by the room that all runs take.",
+        ("limpet prune --older-than 7d --dry-run", "limpet prune --keep-bytes 10G"),
+        RUN + "upkeep:prune",
+        (
+            Option("older_than", ("--older-than",), "text", "Those that ended so long ago: 7d, 12h, 30m.", "AGE"),
+            Option("keep_bytes", ("--keep-bytes",), "text", "The oldest, until all take no more: 10G, 500M.", "SIZE"),
+            Option("dry_run", ("--dry-run", "-n"), "flag", "Only say which would go."),
+            _JSON,
+        ),
+    ),
+    Command(
+        "verify",
+        "Compare all that is kept with what was written; changes nothing, needs no daemon.",
+        ("limpet verify", "limpet verify --json RUN"),
+        RUN + "upkeep:verify",
+        (_JSON,),
+        (Words("run_id", "RUN", "One run instead of all.", least=0),),
+    ),
+    Command(
+        "doctor",
+        "Look at what limpet stands on, and say what to do about it.",
+        ("limpet doctor", "limpet doctor --json"),
+        RUN + "upkeep:doctor",
+        (_JSON,),
+    ),
+    Command(
         "call",
         "Call any operation with a JSON object; prints the answer.",
         ("limpet call runs.list '{\"limit\": 3}'", 'echo \'{"command": "ls"}\' | limpet call shell -'),
