@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import os
+import select
 import shutil
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,9 @@ from limpet_keeper import system
 
 LOST_MESSAGE = "its keeper died without recording an end: how the command ended is not known"
 UNREADABLE_MESSAGE = "what its keeper recorded cannot be read to its end: how the command ended is not known"
+
+# How long one waits for processes that were killed to be gone.
+GONE_WITHIN_S = 0.5
 
 _Told = Callable[[int, int, int], Damaged]
 
@@ -140,20 +145,23 @@ def end_what_is_left(keeper_journal: Path) -> list[int]:
 
 
 def _end_cgroup(cgroup: Path) -> list[int]:
-    with contextlib.suppress(OSError):
-        (cgroup / "cgroup.kill").write_text("1")
     try:
-        left = [int(pid) for pid in (cgroup / "cgroup.procs").read_text().split()]
+        members = [int(pid) for pid in (cgroup / "cgroup.procs").read_text().split()]
+        (cgroup / "cgroup.kill").write_text("1")
+        # Those that were forked meanwhile were killed too, but are not known yet.
+        members += [int(pid) for pid in (cgroup / "cgroup.procs").read_text().split()]
     except OSError:
         return []
+    left = _still_alive(members)
     with contextlib.suppress(OSError):
         cgroup.rmdir()
-    return [pid for pid in left if _is_alive(pid)]
+    return left
 
 
 def _end_session(started: Started, keeper: Witness) -> list[int]:
     """Without a cgroup only the session tells whose a process is; one that left it cannot be told from a stranger."""
     left: list[int] = []
+    killed: list[int] = []
     for pid in (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()):
         stat = system.read_small(f"/proc/{pid}/stat")
         fields = stat[stat.rfind(b")") + 2 :].split()
@@ -165,11 +173,31 @@ def _end_session(started: Started, keeper: Witness) -> list[int]:
             continue
         try:
             os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
         except ProcessLookupError:
             continue
         except PermissionError:
             left.append(pid)
-    return left
+    return left + _still_alive(killed)
+
+
+def _still_alive(killed: list[int]) -> list[int]:
+    """Those among them that have not ended after a moment: the kernel holds them."""
+    poll = select.poll()
+    handles: list[int] = []
+    for pid in set(killed):
+        with contextlib.suppress(OSError):
+            handles.append(os.pidfd_open(pid))
+            poll.register(handles[-1], select.POLLIN)
+    left = len(handles)
+    until = time.monotonic() + GONE_WITHIN_S
+    while left and (wait_s := until - time.monotonic()) > 0:
+        for handle, _ in poll.poll(int(wait_s * 1000) + 1):
+            poll.unregister(handle)
+            left -= 1
+    for handle in handles:
+        os.close(handle)
+    return sorted(pid for pid in set(killed) if _is_alive(pid)) if left else []
 
 
 def _is_alive(pid: int) -> bool:

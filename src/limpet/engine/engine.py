@@ -76,7 +76,9 @@ class Engine:
             await asyncio.to_thread(self._retention.recall)
             known = sorted(path.name for path in self.home.runs.iterdir() if is_made_id(path.name))
             ids = IdMaker(int.from_bytes(os.urandom(2)), known[-1] if known else "")
-            self._starter = Starter(self.home, self.config, nursery, durable, ids, self._new_run, self._on_keeper_gone)
+            self._starter = Starter(
+                self.home, self.config, nursery, durable, ids, self._new_run, self._on_keeper_gone, self._on_undone
+            )
             stack.push_async_callback(self._starter.close)
             stack.push_async_callback(self._end_tasks)
             await self._adopt_all(known)
@@ -191,6 +193,10 @@ class Engine:
         live.begin_attempt()
         if not self._is_adopting:
             self._starter.take_over([live])
+
+    def _on_undone(self, live: LiveRun) -> None:
+        self._live.pop(live.run.run_id, None)
+        self._store.forget(live.run.run_id)
 
     def _forget(self, live: LiveRun) -> None:
         """The run is over and nothing holds it: from here on its row and its files answer."""

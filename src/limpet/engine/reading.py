@@ -31,11 +31,13 @@ class Range(msgspec.Struct, frozen=True, kw_only=True):
 
 def stream_of(run: Run, name: str) -> Stream:
     """The stream of that name, or a refusal that says which there are."""
-    stream = run.streams.get(name)
-    if stream is None:
-        known = ", ".join(run.streams) or "none yet"
-        raise Refusal("invalid_argument", f"`stream`: this run has no {name}; it has {known}", field="stream")
-    return stream
+    names = list(run.streams) or (["pty"] if run.rows is not None else ["stdout", "stderr"])
+    if name not in names:
+        raise Refusal(
+            "invalid_argument", f"`stream`: this run has no {name}; it has {', '.join(names)}", field="stream"
+        )
+    # Before a run begins its streams are empty; those of one that never began stay so.
+    return run.streams.get(name) or Stream(open=not run.is_over)
 
 
 def check_offset(run: Run, name: str, offset: int) -> None:
@@ -85,7 +87,7 @@ def read_range(
 
 def read_exactly(run: Run, directory: RunDirectory, name: str, start: int, end: int) -> bytes:
     """These bytes of a stream; a refusal where the spool has not got what its journal says."""
-    stream = run.streams[name]
+    stream = stream_of(run, name)
     data = directory.read_stream(name, stream, start, end) if end > start else b""
     if len(data) < end - start:
         message = f"the spool {name} is shorter than its journal says: it was changed from outside"

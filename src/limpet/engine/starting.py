@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import shutil
 import time
 from collections.abc import Callable
@@ -30,7 +31,7 @@ NOT_KEPT_MESSAGE: Final = "what it was to be started with is not there any more:
 
 
 class Starter:
-    """Every start goes through here. `new_run` makes a run known to the engine, `on_keeper_gone` hears of keepers."""
+    """Every start goes through here. `new_run` makes a run known to the engine, `on_undone` unknown again."""
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class Starter:
         ids: IdMaker,
         new_run: Callable[[Run], LiveRun],
         on_keeper_gone: Callable[[LiveRun], None],
+        on_undone: Callable[[LiveRun], None],
     ) -> None:
         self.queue = Queue(config.run.max_parallel)
         self._home = home
@@ -50,6 +52,7 @@ class Starter:
         self._ids = ids
         self._new_run = new_run
         self._on_keeper_gone = on_keeper_gone
+        self._on_undone = on_undone
         # Runs in the queue, and the timers that end their waiting.
         self._queued: dict[str, LiveRun] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -109,14 +112,22 @@ class Starter:
                 await started
             await on_disk
         except OSError as error:
+            reason = "storage_full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "not_durable"
             if started is None:
-                link.close()  # its keeper goes, and the run with it
-            message = (
-                f"the run's record is not known to be on disk: {error.strerror}; look at the disk, then at the run"
-            )
-            raise Refusal("unavailable", message, reason="not_durable", run_id=live.run.run_id) from error
+                self._undo(live)
+                message = f"the run could not be put on disk, so it was not started: {error.strerror}"
+                raise Refusal("unavailable", message, reason=reason) from error
+            message = f"the run goes on, but its record is not known to be on disk: {error.strerror}; look at the disk"
+            raise Refusal("unavailable", message, reason=reason, run_id=live.run.run_id) from error
         live.catch_up()
         return live
+
+    def _undo(self, live: LiveRun) -> None:
+        """Takes back a run of which nothing has begun."""
+        live.detach()
+        self._on_undone(live)
+        shutil.rmtree(live.directory.path, ignore_errors=True)
+        self.leave(live.run.run_id)
 
     def _record(self, live: LiveRun, ask: Ask) -> dict[str, Any]:
         """Writes down what is to be started, then that it was asked for: who finds the record can start it."""
@@ -130,8 +141,7 @@ class Starter:
             directory.write_private(START_REQUEST, msgspec.json.encode(request))
             live.ask(lambda n, at, after: submitted(run_id, ask, self._config, n, at, after))
         except OSError as error:
-            live.detach()
-            shutil.rmtree(directory.path, ignore_errors=True)
+            self._undo(live)
             message = f"the run could not be recorded, so it was not started: {error.strerror}; make room on its disk"
             raise Refusal("unavailable", message, reason="storage_full") from error
         return request
@@ -150,13 +160,20 @@ class Starter:
         except Refusal:
             self.leave(run_id)
             raise
+        try:
+            await self._durable.begin(lambda: directory.sync(START_REQUEST))
+            await self._durable.begin(live.daemon_journal.sync)
+        except OSError as error:
+            self._undo(live)
+            message = f"the run could not be put on disk, so it was not queued: {error.strerror}"
+            raise Refusal("unavailable", message, reason="storage_full") from error
         self._await_turn(live)
-        await self._durable.begin(lambda: directory.sync(START_REQUEST))
-        await self._durable.begin(live.daemon_journal.sync)
         return live
 
     def _await_turn(self, live: LiveRun) -> None:
         run = live.run
+        if run.is_over:
+            return
         self._queued[run.run_id] = live
         if run.queue_timeout_ms is not None:
             waited_ms = time.time_ns() // 1_000_000 - (run.created_at or 0) if run.attempt == 1 else 0

@@ -107,7 +107,7 @@ def _event(fact: AnyFact, name: str, **data: Any) -> Item:
 
 
 def _standing(run: Run) -> dict[str, Any]:
-    standing: dict[str, Any] = {"status": status_of(run), "attempt": run.attempt}
+    standing: dict[str, Any] = {"status": status_of(run)}
     if run.is_over:
         standing |= {"exit_code": run.exit_code, "signal": run.signal, "ended_by": run.ended_by}
     return standing

@@ -11,9 +11,9 @@ STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 def status_of(run: Run) -> Status:
     """One of STATUSES."""
     match run.phase:
-        case Phase.QUEUED:
+        case Phase.QUEUED | Phase.STARTING:
             return "queued"
-        case Phase.STARTING | Phase.RUNNING | Phase.DRAINING:
+        case Phase.RUNNING | Phase.DRAINING:
             return "running"
         case Phase.ENDED:
             if run.ended_by == "kill":

@@ -8,7 +8,7 @@ from limpet.client.home import find_home, socket_of
 from limpet.client.start import is_listening
 from limpet.model.errors import Refusal
 from limpet.surfaces.cli.daemon_client import succeeded, with_client
-from limpet.surfaces.cli.say import say_json, visible
+from limpet.surfaces.cli.say import say_failure, say_json, visible
 
 _AGES_MS: Final = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _SIZES: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -17,10 +17,15 @@ _SIZES: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 def prune(*, older_than: str | None, keep_bytes: str | None, dry_run: bool, as_json: bool) -> int:
     """Removes old runs that are over; with `dry_run` only says which."""
     asked: dict[str, Any] = {"dry_run": dry_run}
-    if older_than is not None:
-        asked["older_than_ms"] = amount("--older-than", older_than, _AGES_MS, "7d, 12h or 30m")
-    if keep_bytes is not None:
-        asked["keep_bytes"] = amount("--keep-bytes", keep_bytes.upper().removesuffix("B"), _SIZES, "10G, 500M or bytes")
+    try:
+        if older_than is not None:
+            asked["older_than_ms"] = amount("--older-than", older_than, _AGES_MS, "7d, 12h or 30m")
+        if keep_bytes is not None:
+            size = keep_bytes.upper().removesuffix("B")
+            asked["keep_bytes"] = amount("--keep-bytes", size, _SIZES, "10G, 500M or bytes")
+    except Refusal as wrong:
+        say_failure(wrong.answer(), as_json=as_json)
+        return 2
 
     async def call(client: AsyncClient) -> dict[str, Any]:
         return succeeded(await client.call_raw("runs.prune", asked))
