@@ -226,7 +226,7 @@ class Engine:
     async def _see_started(
         self, live: LiveRun, link: KeeperLink, request: dict[str, Any], started: asyncio.Future[Reply] | None
     ) -> LiveRun:
-        on_disk = self._durable.begin(live.daemon_journal.sync)
+        on_disk = self._durable.begin(live.daemon_journal)
         if started is None:
             await on_disk  # at most once holds across a power cut too
             _, started = link.begin("start", **request)
