@@ -139,15 +139,12 @@ class Nursery:
         *lines, self._unread = (self._unread + data).split(b"\n")
         for line in lines:
             answer = _decoder.decode(line)
-            path = answer.get("ready") or answer["failed"]
-            self._preparing.discard(path)
             if "ready" in answer:
-                task = asyncio.get_running_loop().create_task(self._welcome(Path(path)))
+                task = asyncio.get_running_loop().create_task(self._welcome(Path(answer["ready"])))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
             else:
-                self._fail(answer["errno"], answer["message"])
-        self._refill()
+                self._fail(answer["failed"], answer["errno"], answer["message"])
 
     async def _welcome(self, kept: Path) -> None:
         place = RunDirectory(kept.with_name(f"{kept.name}-run"))
@@ -160,8 +157,14 @@ class Nursery:
                 keeper.let_go()
                 raise
         except (OSError, Refusal) as error:
-            self._fail(system.error_name(error) if isinstance(error, OSError) else "ECONNREFUSED", str(error))
+            errno_name = system.error_name(error) if isinstance(error, OSError) else "ECONNREFUSED"
+            self._fail(str(kept), errno_name, str(error))
             return
+        self._preparing.discard(str(kept))
+        self._offer(keeper)
+        self._refill()
+
+    def _offer(self, keeper: IdleKeeper) -> None:
         while self._takers:
             taker = self._takers.popleft()
             if not taker.done():
@@ -169,8 +172,14 @@ class Nursery:
                 return
         self._idle.append(keeper)
 
-    def _fail(self, errno_name: str, message: str) -> None:
-        """Tells one who waits; others find out by themselves."""
+    def _fail(self, path: str, errno_name: str, message: str) -> None:
+        """Tells one who waits, and tries again for the others; for nobody it is not tried again."""
+        self._preparing.discard(path)
+        self._refuse_one(errno_name, message)
+        if self._takers:
+            self._refill()
+
+    def _refuse_one(self, errno_name: str, message: str) -> None:
         full = errno_name in ("ENOSPC", "EDQUOT", "EROFS")
         reason = "storage_full" if full else "cannot_prepare"
         todo = "make room on its disk" if full else "see that the system has processes, descriptors and memory left"
@@ -197,7 +206,7 @@ class Nursery:
             self._refill()
         else:  # one that dies at birth is not started over and over: the next who needs a keeper tries again
             while self._takers:
-                self._fail("ECHILD", "the nursery died before it could answer")
+                self._refuse_one("ECHILD", "the nursery died before it could answer")
 
     async def close(self) -> None:
         """Lets the idle keepers and the nursery go."""
