@@ -24,7 +24,7 @@ IDLE_KEEPERS: Final = 6
 # Making a keeper ready takes what a run that is just starting needs: it waits for a quiet moment, unless few are left.
 REFILL_AFTER_S: Final = 0.1
 FEW_KEEPERS: Final = 2
-# All at once they would all be ready last of all: a few at a time, and the first who waits has his soon.
+# For a crowd that waits: all at once they would all be ready last of all.
 AT_ONCE: Final = max(2, os.cpu_count() or 2)
 # By its path, isolated: nothing that the machine adds to its Python costs a keeper memory.
 KEEPER_PROGRAM: Final = Path(limpet_keeper.__file__).with_name("__main__.py")
@@ -107,7 +107,7 @@ class Nursery:
 
     def _refill(self) -> None:
         missing = IDLE_KEEPERS + len(self._takers) - len(self._idle) - len(self._preparing)
-        wanted = min(missing, AT_ONCE - len(self._preparing))
+        wanted = min(missing, AT_ONCE - len(self._preparing)) if self._takers else missing
         if wanted <= 0 or self._closing:
             return
         process = self._running_process()
