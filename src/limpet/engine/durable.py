@@ -3,18 +3,20 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+from limpet.store.journals import DaemonJournal
 from limpet.store.run_directory import sync_directory
 
-_Work = tuple[Callable[[], None], asyncio.Future[None]]
+_Work = tuple[DaemonJournal, asyncio.Future[None]]
 
 
 class Durable:
-    """One thread that syncs; the event loop never waits for a disk. A round ends with the names in `directory`."""
+    """One thread that syncs; the event loop never waits for a disk."""
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    def __init__(self, runs: Path) -> None:
+        self._runs = runs
         self._loop = asyncio.get_running_loop()
         self._wanted: list[_Work] = []
         self._turn = threading.Condition()
@@ -22,11 +24,11 @@ class Durable:
         self._thread = threading.Thread(target=self._run, name="limpet-durable", daemon=True)
         self._thread.start()
 
-    def begin(self, sync: Callable[[], None]) -> asyncio.Future[None]:
-        """Done once `sync` has returned, and the directory is on disk too; an error is the caller's."""
+    def begin(self, journal: DaemonJournal) -> asyncio.Future[None]:
+        """Done once the journal and the name of its run are on disk; an error is the caller's."""
         future: asyncio.Future[None] = self._loop.create_future()
         with self._turn:
-            self._wanted.append((sync, future))
+            self._wanted.append((journal, future))
             self._turn.notify()
         return future
 
@@ -37,9 +39,11 @@ class Durable:
                 if not self._wanted:
                     return
                 batch, self._wanted = self._wanted, []
-            done = [(future, _error_of(sync)) for sync, future in batch]
-            names = _error_of(lambda: sync_directory(self._directory))
+            done = [(future, _error_of(journal.sync)) for journal, future in batch]
+            names = _error_of(partial(sync_directory, self._runs))
             self._loop.call_soon_threadsafe(_resolve, [(future, error or names) for future, error in done])
+            for journal, _ in batch:  # behind the answers: the name of the keeper's directory, which was moved into it
+                _error_of(partial(sync_directory, journal.path.parent))
 
     def close(self) -> None:
         with self._turn:

@@ -24,7 +24,7 @@ IDLE_KEEPERS: Final = 6
 # Making a keeper ready takes what a run that is just starting needs: it waits for a quiet moment, unless few are left.
 REFILL_AFTER_S: Final = 0.1
 FEW_KEEPERS: Final = 2
-# All at once they would all be ready last of all: a few at a time, and the first who waits has his soon.
+# For a crowd that waits: all at once they would all be ready last of all.
 AT_ONCE: Final = max(2, os.cpu_count() or 2)
 # By its path, isolated: nothing that the machine adds to its Python costs a keeper memory.
 KEEPER_PROGRAM: Final = Path(limpet_keeper.__file__).with_name("__main__.py")
@@ -116,7 +116,7 @@ class Nursery:
 
     def _refill(self) -> None:
         missing = IDLE_KEEPERS + len(self._takers) - len(self._idle) - len(self._preparing)
-        wanted = min(missing, AT_ONCE - len(self._preparing))
+        wanted = min(missing, AT_ONCE - len(self._preparing)) if self._takers else missing
         if wanted <= 0 or self._closing:
             return
         process = self._running_process()
@@ -148,15 +148,12 @@ class Nursery:
         *lines, self._unread = (self._unread + data).split(b"\n")
         for line in lines:
             answer = _decoder.decode(line)
-            path = answer.get("ready") or answer["failed"]
-            self._preparing.discard(path)
             if "ready" in answer:
-                task = asyncio.get_running_loop().create_task(self._welcome(Path(path)))
+                task = asyncio.get_running_loop().create_task(self._welcome(Path(answer["ready"])))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
             else:
-                self._fail(answer["errno"], answer["message"])
-        self._refill()
+                self._fail(answer["failed"], answer["errno"], answer["message"])
 
     async def _welcome(self, kept: Path) -> None:
         place = RunDirectory(kept.with_name(f"{kept.name}-run"))
@@ -169,8 +166,14 @@ class Nursery:
                 keeper.let_go()
                 raise
         except (OSError, Refusal) as error:
-            self._fail(system.error_name(error) if isinstance(error, OSError) else "ECONNREFUSED", str(error))
+            errno_name = system.error_name(error) if isinstance(error, OSError) else "ECONNREFUSED"
+            self._fail(str(kept), errno_name, str(error))
             return
+        self._preparing.discard(str(kept))
+        self._offer(keeper)
+        self._refill()
+
+    def _offer(self, keeper: IdleKeeper) -> None:
         while self._takers:
             taker = self._takers.popleft()
             if not taker.done():
@@ -178,8 +181,14 @@ class Nursery:
                 return
         self._idle.append(keeper)
 
-    def _fail(self, errno_name: str, message: str) -> None:
-        """Tells one who waits; others find out by themselves."""
+    def _fail(self, path: str, errno_name: str, message: str) -> None:
+        """Tells one who waits, and tries again for the others; for nobody it is not tried again."""
+        self._preparing.discard(path)
+        self._refuse_one(errno_name, message)
+        if self._takers:
+            self._refill()
+
+    def _refuse_one(self, errno_name: str, message: str) -> None:
         full = errno_name in ("ENOSPC", "EDQUOT", "EROFS")
         reason = "storage_full" if full else "cannot_prepare"
         todo = "make room on its disk" if full else "see that the system has processes, descriptors and memory left"
@@ -206,7 +215,7 @@ class Nursery:
             self._refill()
         else:  # one that dies at birth is not started over and over: the next who needs a keeper tries again
             while self._takers:
-                self._fail("ECHILD", "the nursery died before it could answer")
+                self._refuse_one("ECHILD", "the nursery died before it could answer")
 
     async def close(self) -> None:
         """Lets the idle keepers and the nursery go."""

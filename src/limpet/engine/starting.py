@@ -103,7 +103,7 @@ class Starter:
     async def _see_started(
         self, live: LiveRun, link: KeeperLink, request: dict[str, Any], started: asyncio.Future[Reply] | None
     ) -> LiveRun:
-        on_disk = self._durable.begin(live.daemon_journal.sync)
+        on_disk = self._durable.begin(live.daemon_journal)
         try:
             if started is None:
                 await on_disk  # at most once holds across a power cut too
@@ -161,8 +161,8 @@ class Starter:
             self.leave(run_id)
             raise
         try:
-            await self._durable.begin(lambda: directory.sync(START_REQUEST))
-            await self._durable.begin(live.daemon_journal.sync)
+            await asyncio.to_thread(directory.sync, START_REQUEST)
+            await self._durable.begin(live.daemon_journal)
         except OSError as error:
             self._undo(live)
             message = f"the run could not be put on disk, so it was not queued: {error.strerror}"
