@@ -1,4 +1,4 @@
-"""What a dialect shows of a run, one numbered item after another; and how far in its journals a run has been taken in."""
+"""What a dialect shows of a run, one numbered item after another; and how far a run's journals were taken in."""
 
 from typing import Any, Literal
 

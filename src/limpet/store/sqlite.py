@@ -1,188 +1,197 @@
-"""The store of runs in SQLite: one writer thread that commits in groups, one reading connection."""
-# apsw's own types name one that Python 3.11 has not got yet.
-# pyright: reportUnknownMemberType=false
+"""The store of runs in SQLite: puts go into memory and are committed behind, reads go through both."""
 
 import asyncio
-import queue
-import threading
-import time
+import contextlib
+from collections.abc import Callable, Generator, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final
 
 import apsw
 import msgspec
 
+from limpet.model.items import Item, Place
 from limpet.model.run import Run
-from limpet.store.runs import RunFilter
-
-_SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS exec_runs (
-    run_id TEXT PRIMARY KEY,
-    session_id TEXT NOT NULL,
-    dialect TEXT NOT NULL,
-    status TEXT NOT NULL,
-    command TEXT NOT NULL,
-    labels TEXT NOT NULL,
-    key TEXT,
-    created_at INTEGER,
-    is_settled INTEGER NOT NULL,
-    run BLOB NOT NULL
-) WITHOUT ROWID;
-CREATE UNIQUE INDEX IF NOT EXISTS exec_runs_by_key ON exec_runs (key) WHERE key IS NOT NULL;
-CREATE INDEX IF NOT EXISTS exec_runs_by_session ON exec_runs (session_id, run_id);
-PRAGMA user_version = 1;
-"""
-_PUT: Final = "INSERT OR REPLACE INTO exec_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-# As long as a commit may wait for others to join it.
-_GATHER_S: Final = 0.005
-
-_encoder: Final = msgspec.json.Encoder()
-_decoder: Final = msgspec.json.Decoder(Run)
+from limpet.model.tombstone import Tombstone
+from limpet.store import rows
+from limpet.store.commits import Commits, refusal
+from limpet.store.database import DAMAGE, Database
+from limpet.store.pending import Pending, changed, look
+from limpet.store.runs import RunFilter, fits, is_settled
 
 
 class SqliteRunStore:
-    """`<home>/memory/sessions.db`. A file that is no sound database is set aside, and an empty one begun."""
+    """`<home>/memory/sessions.db`. A refusal `store_busy` when another process holds all of it at the opening.
 
-    def __init__(self, path: Path) -> None:
+    `on_news` is called, in any thread, whenever there is trouble, or is none any more, or `needs_rebuild` changes. It
+    is not to raise, nor to ask the store for anything but these.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        busy_timeout_s: float = 5.0,
+        wal_limit_bytes: int = 256 << 20,
+        on_news: Callable[[], None] = lambda: None,
+    ) -> None:
         self.path = path
-        self._writer = _open_or_set_aside(path)
-        self._reader = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-        self._reader.set_busy_timeout(5000)
-        # What has been put and is not committed yet: reads look here first.
-        self._fresh: dict[str, tuple[Run, str]] = {}
-        self._fresh_keys: dict[str, str] = {}
-        self._lock = threading.Lock()
-        self._wanted: queue.SimpleQueue[threading.Event | None] = queue.SimpleQueue()
-        self._is_asked = False
-        self._closing = False
-        self._thread = threading.Thread(target=self._write_on, name="limpet-store", daemon=True)
-        self._thread.start()
+        try:
+            self.database = Database(path, busy_timeout_s)
+        except apsw.Error as error:
+            raise refusal(error) from error
+        self._commits = Commits(self.database, busy_timeout_s, wal_limit_bytes, on_news)
 
-    def put(self, run: Run, status: str) -> None:
-        with self._lock:
-            self._fresh[run.run_id] = (run, status)
-            if run.key is not None:
-                self._fresh_keys[run.key] = run.run_id
-            if self._is_asked:
-                return
-            self._is_asked = True
-        self._wanted.put(None)
+    @property
+    def trouble(self) -> str | None:
+        return self._commits.trouble
 
-    def get(self, run_id: str) -> Run | None:
-        with self._lock:
-            fresh = self._fresh.get(run_id)
-        if fresh is not None:
-            return fresh[0]
-        return self._one("SELECT run FROM exec_runs WHERE run_id = ?", run_id)
+    @property
+    def needs_rebuild(self) -> bool:
+        return self._commits.needs_rebuild
 
-    def find_key(self, key: str) -> Run | None:
-        with self._lock:
-            run_id = self._fresh_keys.get(key)
-        if run_id is not None and (run := self.get(run_id)) is not None:
-            return run
-        return self._one("SELECT run FROM exec_runs WHERE key = ?", key)
+    @property
+    def set_aside_as(self) -> Path | None:
+        """Where the last database is that was damaged or of another version, if this store met one."""
+        return self.database.set_aside_as
 
-    def _one(self, query: str, *bindings: Any) -> Run | None:
-        for (row,) in self._reader.execute(query, bindings):
-            return _decoder.decode(row)
-        return None
+    @property
+    def wal_bytes(self) -> int:
+        return self.database.wal_bytes
 
-    async def list(self, wanted: RunFilter) -> list[Run]:
-        await asyncio.to_thread(self.flush)
-        where: list[str] = []
-        bindings: list[str | int] = []
-        for column, value in (
-            ("session_id = ?", wanted.session_id),
-            ("status = ?", wanted.status),
-            ("dialect = ?", wanted.dialect),
-            ("run_id < ?", wanted.before),
-            ("instr(command, ?) > 0", wanted.text),
-            ("EXISTS (SELECT 1 FROM json_each(labels) WHERE value = ?)", wanted.label),
-        ):
-            if value is not None:
-                where.append(column)
-                bindings.append(value)
-        condition = f"WHERE {' AND '.join(where)}" if where else ""
-        query = f"SELECT run FROM exec_runs {condition} ORDER BY run_id DESC LIMIT ?"
-        return [_decoder.decode(row) for (row,) in self._reader.execute(query, (*bindings, wanted.limit))]
+    # Writing.
 
-    def known_over(self) -> set[str]:
-        self.flush()
-        return {run_id for (run_id,) in self._reader.execute("SELECT run_id FROM exec_runs WHERE is_settled")}
+    def put(self, run: Run, status: str, items: Iterable[Item] = (), place: Place | None = None) -> None:
+        self._commits.change(lambda fresh: fresh.put(run, status, items, place))
 
-    def count(self) -> int:
-        self.flush()
-        return int(self._reader.execute("SELECT count(*) FROM exec_runs").get)
+    def forget(self, run_id: str) -> None:
+        self._commits.change(lambda fresh: fresh.forget(run_id))
+
+    def tombstone(self, run_id: str, key: str | None, request_digest: str | None, pruned_at: int) -> None:
+        stone = Tombstone(run_id=run_id, key=key, request_digest=request_digest, pruned_at=pruned_at)
+        self._commits.change(lambda fresh: fresh.bury(stone))
+
+    def clear(self) -> None:
+        self._commits.clear()
 
     def flush(self) -> None:
-        """Returns once everything that was put before is committed."""
-        done = threading.Event()
-        self._wanted.put(done)
-        done.wait()
+        self._commits.flush()
 
     def close(self) -> None:
-        if self._closing:
-            return
-        self._closing = True
-        self.flush()
-        self._thread.join()
-        self._reader.close()
-        self._writer.close()
+        self._commits.close()
+        self.database.close()
 
-    def _write_on(self) -> None:
-        while True:
-            waiter = self._wanted.get()
-            if waiter is None and not self._closing:
-                time.sleep(_GATHER_S)
-            with self._lock:
-                batch = list(self._fresh.values())
-                self._is_asked = False
-            if batch:
-                self._commit(batch)
-            if waiter is not None:
-                waiter.set()
-                if self._closing:
-                    return
+    # Reading: the layers first, then the database, but for what the layers hide.
 
-    def _commit(self, batch: "list[tuple[Run, str]]") -> None:
-        with self._writer:
-            self._writer.executemany(_PUT, (_row(run, status) for run, status in batch))
-        with self._lock:
-            for run, _ in batch:
-                if self._fresh.get(run.run_id, (None,))[0] is run:
-                    del self._fresh[run.run_id]
-                    if run.key is not None:
-                        self._fresh_keys.pop(run.key, None)
+    @contextlib.contextmanager
+    def _reading(self) -> Generator[Database]:
+        """What cannot be read is damage; whatever else goes wrong is a refusal."""
+        opening = self.database.openings
+        try:
+            yield self.database
+        except (*DAMAGE, msgspec.DecodeError, UnicodeDecodeError) as error:
+            self._commits.report_damage(opening)
+            raise self._commits.damaged() from error
+        except apsw.Error as error:
+            raise refusal(error) from error
+
+    def get(self, run_id: str) -> Run | None:
+        sight = self._commits.seen(lambda layers: look(layers, run_id))
+        if sight.run is not None or sight.is_whole:
+            return sight.run
+        with self._reading() as database:
+            for (state,) in database.look_up("SELECT state FROM exec_run_states WHERE run_id = ?", run_id):
+                return rows.decode_run(state)
+        return None
+
+    def place(self, run_id: str) -> Place | None:
+        sight = self._commits.seen(lambda layers: look(layers, run_id))
+        if sight.place is not None or sight.is_whole:
+            return sight.place
+        with self._reading() as database:
+            for (place,) in database.look_up("SELECT place FROM exec_run_states WHERE run_id = ?", run_id):
+                return rows.decode_place(place) if place is not None else None
+        return None
+
+    def find_key(self, key: str) -> Run | None:
+        found = self._commits.seen(lambda layers: {run_id for layer in layers for run_id in layer.runs_with(key)})
+        with self._reading() as database:
+            found |= {run_id for (run_id,) in database.look_up("SELECT run_id FROM exec_runs WHERE key = ?", key)}
+        # Some of them may be forgotten since.
+        return next((run for run_id in sorted(found) if (run := self.get(run_id)) is not None), None)
+
+    def items(self, run_id: str, after_seq: int, limit: int, stream: str | None = None) -> "list[Item]":
+        def in_layers(layers: Sequence[Pending]) -> tuple[dict[int, Item], bool]:
+            sight = look(layers, run_id)
+            # The oldest last: what was there first counts.
+            fresh = {item.seq: item for kept in sight.items[::-1] for item in kept.behind(after_seq, limit, stream)}
+            return fresh, sight.is_whole
+
+        found, is_whole = self._commits.seen(in_layers)
+        if not is_whole:
+            query, bindings = (rows.ITEMS, ()) if stream is None else (rows.OUTPUTS, (stream,))
+            with self._reading() as database:
+                known = database.look_up(query, run_id, after_seq, *bindings, limit)
+                found |= {item.seq: item for item in map(rows.item_of, known)}
+        return [found[seq] for seq in sorted(found)[:limit]]
+
+    async def list(self, wanted: RunFilter) -> list[Run]:
+        return await asyncio.to_thread(self._list, wanted)
+
+    def _list(self, wanted: RunFilter) -> "list[Run]":
+        found, shadowed, is_below = self._commits.seen(
+            lambda layers: _in_layers(layers, lambda run, status: run if fits(run, status, wanted) else None)
+        )
+        if is_below:
+            query, bindings = rows.list_query(wanted, rows.json_list(shadowed) if shadowed else None)
+            with self._reading() as database:
+                found |= {run_id: rows.decode_run(state) for run_id, state in database.scan(query, *bindings)}
+        return [found[run_id] for run_id in sorted(found, reverse=True)[: wanted.limit]]
+
+    def known_over(self) -> set[str]:
+        found, shadowed, is_below = self._commits.seen(
+            lambda layers: _in_layers(layers, lambda run, _: run if is_settled(run) else None)
+        )
+        settled = set(found)
+        if is_below:
+            with self._reading() as database:
+                known = database.scan("SELECT run_id FROM exec_runs WHERE is_settled")
+            settled |= {run_id for (run_id,) in known} - shadowed
+        return settled
+
+    def count(self) -> int:
+        found, shadowed, is_below = self._commits.seen(lambda layers: _in_layers(layers, lambda run, _: run))
+        if not is_below:
+            return len(found)
+        with self._reading() as database:
+            ((known,),) = database.scan(rows.COUNT, rows.json_list(shadowed))
+        return len(found) + known
+
+    def find_tombstone(self, run_id: str | None = None, key: str | None = None) -> Tombstone | None:
+        def in_layers(layers: Sequence[Pending]) -> tuple[dict[str, Tombstone], bool]:
+            stones: dict[str, Tombstone] = {}
+            for layer in layers:
+                named = layer.stones_with(key) if run_id is None and key is not None else {run_id}
+                stones = {name: layer.stones[name] for name in named if name in layer.stones} | stones
+                if layer.is_cleared:
+                    return stones, True
+            return stones, False
+
+        found, is_whole = self._commits.seen(in_layers)
+        if not is_whole:
+            query, name = (rows.STONE, run_id) if run_id is not None else (rows.STONE_BY_KEY, key)
+            with self._reading() as database:
+                known = [rows.stone_of(row) for row in database.look_up(query, name)]
+            found = {stone.run_id: stone for stone in known} | found
+        return found[min(found)] if found else None
 
 
-def _row(run: Run, status: str) -> tuple[str | int | bytes | None, ...]:
-    is_settled = run.is_over and not run.output_open and not run.survivors
-    labels = _encoder.encode(run.labels).decode()
-    described = (run.run_id, run.session_id, run.dialect, status, run.command, labels, run.key, run.created_at)
-    return (*described, int(is_settled), _encoder.encode(run))
-
-
-def _open_or_set_aside(path: Path) -> apsw.Connection:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    try:
-        return _open(path)
-    except (apsw.NotADBError, apsw.CorruptError):
-        path.rename(path.with_name(f"{path.name}.broken-{time.time_ns()}"))
-        for suffix in ("-wal", "-shm"):
-            path.with_name(path.name + suffix).unlink(missing_ok=True)
-        return _open(path)
-
-
-def _open(path: Path) -> apsw.Connection:
-    path.touch(mode=0o600)
-    connection = apsw.Connection(str(path))
-    try:
-        connection.set_busy_timeout(5000)
-        connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
-        if connection.execute("PRAGMA quick_check(1)").get != "ok":
-            raise apsw.CorruptError("quick_check found damage")
-        connection.execute(_SCHEMA)
-    except apsw.Error:
-        connection.close()
-        raise
-    return connection
+def _in_layers(
+    layers: Sequence[Pending], choose: Callable[[Run, str], Run | None]
+) -> tuple[dict[str, Run], set[str], bool]:
+    """The runs that are chosen, the ids of all that the database is not to be asked for, and whether it counts."""
+    newest, is_below = changed(layers)
+    chosen = {
+        run_id: run
+        for run_id, change in newest.items()
+        if change.run is not None and (run := choose(change.run, change.status)) is not None
+    }
+    return chosen, set(newest), is_below
