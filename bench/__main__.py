@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import background, calls, memory, report, shells, streams
+from bench import background, calls, memory, report, shells, store, streams
 from bench.measure import Row, Setting
 
 SCENARIOS: dict[str, Callable[[Setting], list[Row]]] = {
@@ -20,6 +20,7 @@ SCENARIOS: dict[str, Callable[[Setting], list[Row]]] = {
     "S3d": streams.through_the_daemon,
     "S3b": streams.through_a_pty,
     "MEM": memory.keepers,
+    "STORE": store.doors,
 }
 
 

@@ -17,10 +17,12 @@ from limpet.store.rows import statements
 
 Answer = TypeVar("Answer")
 
-# As long as a commit may wait for others to join it.
-_GATHER_S: Final = 0.005
+# As long as a commit may wait for others to join it while nobody waits for it: longer than a short run takes.
+_GATHER_S: Final = 0.05
 # How soon a failed commit is tried again: at first, and at last.
 _AGAIN_S: Final = (0.005, 0.5)
+# What a journal that was forged can hold and no row: numbers of more than 64 bits, text that is none.
+_UNWRITABLE: Final = (OverflowError, ValueError, TypeError)
 # From which size on, and how often, a WAL that does not shrink by itself is looked after.
 _TENDED_BYTES: Final = 16 << 20
 _TEND_S: Final = 1.0
@@ -49,6 +51,7 @@ class Commits:
         self._failure: Exception | None = None
         self._failing_since = 0.0
         self._tended_at = 0.0
+        self._left_out: str | None = None
         self._thread = threading.Thread(target=self._write_on, name="limpet-store", daemon=True)
         self._thread.start()
 
@@ -150,9 +153,20 @@ class Commits:
         return self._is_pressed() or (self._failure is None and bool(self._fresh))
 
     def _is_pressed(self) -> bool:
-        return self._is_hurried or self._is_damaged or self._is_closing
+        return self._is_hurried or self._is_closing or (self._is_damaged and self._failure is None)
 
     def _commit(self, batch: Pending) -> None:
+        try:
+            self._write(batch)
+        except _UNWRITABLE:
+            for part in batch.parts():
+                try:
+                    self._write(part)
+                except _UNWRITABLE as error:
+                    self._left_out = f"no row can hold run {', '.join(part.changes)}, which is left out: {error}"
+                    self._tell(self._left_out)
+
+    def _write(self, batch: Pending) -> None:
         with self._database.transaction() as writer:
             for statement, bindings in statements(batch):
                 writer.executemany(statement, bindings)
@@ -188,7 +202,7 @@ class Commits:
         over = (
             f"{self._database.path}-wal has {size} bytes: end the program that has been reading the database for long"
         )
-        self._tell(over if size > self._wal_limit_bytes else None)
+        self._tell(over if size > self._wal_limit_bytes else self._left_out)
         return _TEND_S if size > tended_bytes else None
 
     def _tell(self, trouble: str | None) -> None:

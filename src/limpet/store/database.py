@@ -54,7 +54,7 @@ class Database:
             self._move_aside()
             self._writer = _open_writer(self.path, self._busy_timeout_ms)
         self.openings += 1
-        self._readers = tuple(self._open_reader() for _ in self._locks)
+        self.readers = tuple(self._open_reader() for _ in self._locks)
 
     def _open_reader(self) -> apsw.Connection:
         reader = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READONLY)
@@ -80,12 +80,12 @@ class Database:
     def look_up(self, query: str, *bindings: Any) -> list[tuple[Any, ...]]:
         """All rows of a query that is answered from an index."""
         with self._locks[0]:
-            return self._readers[0].execute(query, bindings).fetchall()
+            return self.readers[0].execute(query, bindings).fetchall()
 
     def scan(self, query: str, *bindings: Any) -> list[tuple[Any, ...]]:
         """The same, for a query that may take longer: what is looked up does not wait for it."""
         with self._locks[1]:
-            return self._readers[1].execute(query, bindings).fetchall()
+            return self.readers[1].execute(query, bindings).fetchall()
 
     @contextlib.contextmanager
     def transaction(self) -> Generator[apsw.Connection]:
@@ -115,7 +115,7 @@ class Database:
 
     def _close(self) -> None:
         """The writer last: it takes the WAL in."""
-        for connection in (*self._readers, self._writer):
+        for connection in (*self.readers, self._writer):
             connection.close(True)
 
 

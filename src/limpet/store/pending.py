@@ -98,6 +98,16 @@ class Pending:
         if stone.key is not None:
             self._stones_by_key.setdefault(stone.key, set()).add(stone.run_id)
 
+    def parts(self) -> "Iterator[Pending]":
+        """The same, each run by itself behind what is no run's."""
+        first = Pending()
+        first.is_cleared, first.stones = self.is_cleared, self.stones
+        yield first
+        for run_id, change in self.changes.items():
+            part = Pending()
+            part.changes[run_id] = change
+            yield part
+
     def runs_with(self, key: str) -> set[str]:
         return self._runs_by_key.get(key, set())
 

@@ -21,7 +21,8 @@ from limpet.store.runs import RunFilter, fits, is_settled
 class SqliteRunStore:
     """`<home>/memory/sessions.db`. A refusal `store_busy` when another process holds all of it at the opening.
 
-    `on_news` is called, in any thread, whenever there is trouble, or is none any more, and with `needs_rebuild`.
+    `on_news` is called, in any thread, whenever there is trouble, or is none any more, or `needs_rebuild` changes. It
+    is not to raise, nor to ask the store for anything but these.
     """
 
     def __init__(
@@ -34,10 +35,10 @@ class SqliteRunStore:
     ) -> None:
         self.path = path
         try:
-            self._database = Database(path, busy_timeout_s)
+            self.database = Database(path, busy_timeout_s)
         except apsw.Error as error:
             raise refusal(error) from error
-        self._commits = Commits(self._database, busy_timeout_s, wal_limit_bytes, on_news)
+        self._commits = Commits(self.database, busy_timeout_s, wal_limit_bytes, on_news)
 
     @property
     def trouble(self) -> str | None:
@@ -50,11 +51,11 @@ class SqliteRunStore:
     @property
     def set_aside_as(self) -> Path | None:
         """Where the last database is that was damaged or of another version, if this store met one."""
-        return self._database.set_aside_as
+        return self.database.set_aside_as
 
     @property
     def wal_bytes(self) -> int:
-        return self._database.wal_bytes
+        return self.database.wal_bytes
 
     # Writing.
 
@@ -76,16 +77,16 @@ class SqliteRunStore:
 
     def close(self) -> None:
         self._commits.close()
-        self._database.close()
+        self.database.close()
 
     # Reading: the layers first, then the database, but for what the layers hide.
 
     @contextlib.contextmanager
     def _reading(self) -> Generator[Database]:
         """What cannot be read is damage; whatever else goes wrong is a refusal."""
-        opening = self._database.openings
+        opening = self.database.openings
         try:
-            yield self._database
+            yield self.database
         except (*DAMAGE, msgspec.DecodeError, UnicodeDecodeError) as error:
             self._commits.report_damage(opening)
             raise self._commits.damaged() from error
