@@ -47,7 +47,7 @@ def _rows(setting: Setting) -> list[Row]:
         written = count
         if written - before >= 10**5 - 10**3:
             rates.append((written - before) / (time.perf_counter() - begun))
-        pages[count] = _time(lambda end=written: store.items(run.run_id, end // 2, 200, "stderr"), 200)
+        pages[count] = _time(lambda end=written: store.items(run.run_id, end // 2, 100, "stderr"), 200)
     store.close()
     few, many = pages[counts[0]], pages[counts[-1]]
     return [
@@ -63,7 +63,7 @@ async def _put_items(store: SqliteRunStore, run: Run, first: int, last: int) -> 
     for begin in range(first, last + 1, 100):
         begun = time.perf_counter()
         for seq in range(begin, min(begin + 100, last + 1)):
-            item = _output(seq, "stderr" if seq % 3 == 0 else "stdout")
+            item = _output(seq, "stderr" if seq % 4 == 0 else "stdout")
             store.put(run, "running", (item,), Place(keeper_records=seq))
         await asyncio.sleep(0)
         turns.append((time.perf_counter() - begun) * 1000)

@@ -98,7 +98,8 @@ _TABLES: Final = (*_TABLES_OF_A_RUN, "exec_run_tombstones")
 
 _ITEM_COLUMNS: Final = 'seq, ts, kind, stream, start, "end", event, data'
 ITEMS: Final = f"SELECT {_ITEM_COLUMNS} FROM exec_run_items WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT ?"
-OUTPUTS: Final = f"""SELECT {_ITEM_COLUMNS} FROM exec_run_items
+# Left to itself the planner takes the primary key, and passes over all that is of other streams.
+OUTPUTS: Final = f"""SELECT {_ITEM_COLUMNS} FROM exec_run_items INDEXED BY exec_run_items_by_stream
     WHERE run_id = ? AND seq > ? AND kind = 'output' AND stream = ? ORDER BY seq LIMIT ?"""
 # All runs but those in a JSON list.
 COUNT: Final = """SELECT (SELECT count(*) FROM exec_runs)
