@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import signal
 import sys
@@ -60,6 +61,7 @@ async def open(home: str | os.PathLike[str] | None = None) -> AsyncGenerator[InP
 
 def serve(*, home: str | os.PathLike[str] | None = None, ready_json: bool = False) -> int:
     """Runs the daemon of a home in the foreground until it is told to stop; its exit code. A refusal says why not."""
+    _log_to_stderr()
     run = asyncio.run
     if sys.platform in ("linux", "darwin"):
         import uvloop
@@ -67,6 +69,15 @@ def serve(*, home: str | os.PathLike[str] | None = None, ready_json: bool = Fals
         run = uvloop.run
     run(_serve(Path(find_home(home)), ready_json=ready_json))
     return 0
+
+
+def _log_to_stderr() -> None:
+    """One line a record; a daemon that was started by a command has its stderr in `daemon.log`."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    log = logging.getLogger("limpet")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
 
 
 async def _serve(home: Path, *, ready_json: bool) -> None:

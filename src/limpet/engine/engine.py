@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import shutil
 import time
@@ -28,10 +29,13 @@ from limpet.model.items import Item
 from limpet.model.run import Run
 from limpet.model.status import status_of
 from limpet.model.tombstone import Tombstone
+from limpet.store.file_blobs import FileBlobs
 from limpet.store.run_directory import START_REQUEST, RunDirectory
 from limpet.store.runs import RunFilter, RunStore
 from limpet.store.sqlite import SqliteRunStore
 from limpet.store.verify_home import Report, verify_home
+
+_log: Final = logging.getLogger("limpet.engine")
 
 # How long an engine that starts waits for the keepers it finds; later ones are taken over when they answer.
 HELLO_WITHIN_S: Final = 1.0
@@ -53,10 +57,13 @@ class Engine:
         self._live: dict[str, LiveRun] = {}
         self._starting: dict[str, asyncio.Future[LiveRun]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self.blobs: FileBlobs
         self._store: RunStore
         self._starter: Starter
         self._retention: Retention
         self._is_adopting = True
+        self._is_rebuilding = False
+        self._loop: asyncio.AbstractEventLoop
         self._open: AsyncExitStack
 
     async def __aenter__(self) -> "Engine":
@@ -64,7 +71,10 @@ class Engine:
             stack.callback(self.home.close)
             self.home.open()
             self.config = self._given_config or Config.load(self.home.config)
-            self._store = SqliteRunStore(self.home.database)
+            self.blobs = FileBlobs(self.home.path)
+            stack.callback(self.blobs.close)
+            self._loop = asyncio.get_running_loop()
+            self._store = SqliteRunStore(self.home.database, on_news=self._hear_of_store)
             stack.push_async_callback(asyncio.to_thread, self._store.close)
             durable = Durable(self.home.runs)
             stack.callback(durable.close)
@@ -151,6 +161,41 @@ class Engine:
             self._store.forget(live.run.run_id)
             self._on_change(live, items)
 
+    def _hear_of_store(self) -> None:
+        """Called in any thread."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: there is nobody to tell
+            self._loop.call_soon_threadsafe(self._look_after_store)
+
+    def _look_after_store(self) -> None:
+        if self._store.trouble is not None:
+            _log.warning("the database: %r", self._store.trouble)
+        if self._store.needs_rebuild and not self._is_rebuilding:
+            self._is_rebuilding = True
+            self.later(self._rebuild)
+
+    async def _rebuild(self) -> None:
+        """Fills the store again from the files. Meanwhile nobody is told that a run is not there."""
+        _log.warning("the database was damaged, and set aside: it is filled again from the files")
+        self._store.clear()
+        await asyncio.to_thread(self._retention.tell_store)
+        for run_id in sorted(path.name for path in self.home.runs.iterdir() if is_made_id(path.name)):
+            live = self._live.get(run_id) or LiveRun(
+                Run(run_id=run_id), RunDirectory(self.home.run(run_id)), self._on_change
+            )
+            items = live.recall()
+            if live.run.created_at is not None:
+                self._store.put(live.run, status_of(live.run), items, live.place())
+            if run_id not in self._live:
+                live.detach()
+            await asyncio.sleep(0)
+        self._is_rebuilding = False
+        _log.warning("the database is whole again")
+
+    def _check_store_is_whole(self) -> None:
+        if self._is_rebuilding:
+            message = "the database is being filled again from the files: ask again in a moment"
+            raise Refusal("unavailable", message, reason="store_damaged")
+
     def _known(self, run_id: str) -> Run:
         """What the database still knows of a run, or that it was."""
         least = self.config.run.max_output_bytes
@@ -217,6 +262,7 @@ class Engine:
             known = self._store.find_key(ask.key)
             if known is not None:
                 return self._same(self._live_or_past(known), ask)
+            self._check_store_is_whole()
             starting = asyncio.ensure_future(self._starter.start(ask))
             self._starting[ask.key] = starting
             starting.add_done_callback(lambda _: self._starting.pop(ask.key or "", None))
@@ -257,6 +303,7 @@ class Engine:
             stone = self._store.find_tombstone(run_id)
             if stone is not None:
                 raise _pruned(stone)
+            self._check_store_is_whole()
             raise Refusal("not_found", f"there is no run {run_id}: see runs.list for those there are")
         return self._live_or_past(past)
 

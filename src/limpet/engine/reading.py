@@ -11,7 +11,7 @@ from limpet.model.errors import Refusal
 from limpet.model.plain import begun_sequence_bytes, to_plain
 from limpet.model.run import Run
 from limpet.model.stream import Stream
-from limpet.store.run_directory import RunDirectory
+from limpet.store.blobs import BlobStore, spool_name
 
 MAX_READ_BYTES: Final = 8 << 20
 _LINE_SCAN_BYTES: Final = 1 << 16
@@ -53,21 +53,21 @@ def check_offset(run: Run, name: str, offset: int) -> None:
 
 
 def read_range(
-    run: Run, directory: RunDirectory, name: str, offset: int, max_bytes: int, encoding: str, *, view: str = "raw"
+    run: Run, blobs: BlobStore, name: str, offset: int, max_bytes: int, encoding: str, *, view: str = "raw"
 ) -> Range:
     """Up to `max_bytes` from `offset`. Text ends on a whole character, and holds one if one is there."""
     check_offset(run, name, offset)
     stream = stream_of(run, name)
     kept_end = stream.kept_end(offset)
     end = min(kept_end, offset + min(max_bytes, MAX_READ_BYTES))
-    data = read_exactly(run, directory, name, offset, end)
+    data = read_exactly(run, blobs, name, offset, end)
     if encoding == "utf-8":
         # Whether what comes next in the file, if anything, is no part of this text.
         ends_there = not (stream.open and kept_end == stream.bytes)
         if end < kept_end or not ends_there:
             further = min(kept_end, end + 3)
             data = _whole(data, view) or _first_character(
-                read_exactly(run, directory, name, offset, further), ends_there and further == kept_end
+                read_exactly(run, blobs, name, offset, further), ends_there and further == kept_end
             )
         text = data.decode("utf-8", errors="replace")
         text = to_plain(text) if view == "plain" else text
@@ -85,14 +85,23 @@ def read_range(
     )
 
 
-def read_exactly(run: Run, directory: RunDirectory, name: str, start: int, end: int) -> bytes:
+def read_exactly(run: Run, blobs: BlobStore, name: str, start: int, end: int) -> bytes:
     """These bytes of a stream; a refusal where the spool has not got what its journal says."""
-    stream = stream_of(run, name)
-    data = directory.read_stream(name, stream, start, end) if end > start else b""
+    data = _kept(run, blobs, name, start, end)
     if len(data) < end - start:
         message = f"the spool {name} is shorter than its journal says: it was changed from outside"
         raise Refusal("internal", message, reason="spool_tampered")
     return data
+
+
+def _kept(run: Run, blobs: BlobStore, name: str, start: int, end: int) -> bytes:
+    """These bytes over all attempts; fewer where a spool ends before its journal says."""
+    pieces: list[bytes] = []
+    for attempt, low, high in stream_of(run, name).spans(start, end):
+        pieces.append(blobs.read(spool_name(run.run_id, attempt, name), low, high - low))
+        if len(pieces[-1]) < high - low:
+            break
+    return b"".join(pieces)
 
 
 def _whole(data: bytes, view: str) -> bytes:
@@ -110,16 +119,16 @@ def _first_character(data: bytes, is_all: bool) -> bytes:
     return data if is_all else b""
 
 
-def last_lines_offset(run: Run, directory: RunDirectory, name: str, lines: int) -> int:
+def last_lines_offset(run: Run, blobs: BlobStore, name: str, lines: int) -> int:
     """Where the last `lines` lines begin, as far back as bytes are kept without a gap."""
     stream = stream_of(run, name)
     place = stream.bytes
     if lines <= 0 or place == 0:
         return place
-    missing = lines + 1 if directory.read_stream(name, stream, place - 1, place) == b"\n" else lines
+    missing = lines + 1 if _kept(run, blobs, name, place - 1, place) == b"\n" else lines
     while place > stream.kept_from:
         start = max(stream.kept_from, place - _LINE_SCAN_BYTES)
-        block = directory.read_stream(name, stream, start, place)
+        block = _kept(run, blobs, name, start, place)
         found = len(block)
         while (found := block.rfind(b"\n", 0, found)) >= 0:
             missing -= 1
@@ -129,12 +138,12 @@ def last_lines_offset(run: Run, directory: RunDirectory, name: str, lines: int) 
     return stream.kept_from
 
 
-def last_bytes_offset(run: Run, directory: RunDirectory, name: str, count: int, encoding: str) -> int:
+def last_bytes_offset(run: Run, blobs: BlobStore, name: str, count: int, encoding: str) -> int:
     """Where the last `count` bytes begin, as far back as bytes are kept without a gap; for text at a character."""
     stream = stream_of(run, name)
     offset = max(stream.bytes - count, stream.kept_from, 0)
     if encoding == "utf-8" and offset > stream.kept_from:
-        for byte in directory.read_stream(name, stream, offset, min(offset + 3, stream.bytes)):
+        for byte in _kept(run, blobs, name, offset, min(offset + 3, stream.bytes)):
             if byte & 0xC0 != 0x80:
                 break
             offset += 1

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import shutil
 from collections.abc import Callable
@@ -16,6 +17,8 @@ from limpet.model.tombstone import Tombstone
 from limpet.store.pruned import PrunedJournal
 from limpet.store.run_directory import sync_directory
 from limpet.store.runs import RunStore
+
+_log: Final = logging.getLogger("limpet.engine")
 
 DAY_MS: Final = 86_400_000
 # How many runs are removed before others have a turn.
@@ -44,12 +47,16 @@ class Retention:
     def recall(self) -> None:
         """Ends what an earlier engine had begun, and tells the store what it does not know (any more)."""
         shutil.rmtree(self._home.trash, ignore_errors=True)
+        for stone in self.tell_store():
+            shutil.rmtree(self._home.run(stone.run_id), ignore_errors=True)
+
+    def tell_store(self) -> list[Tombstone]:
+        """All tombstones; the store has them too from then on."""
         stones = self._journal.read()
         if stones and self._store.find_tombstone(run_id=stones[-1].run_id) is None:
             for stone in stones:
                 self._bury(stone)
-        for stone in stones:
-            shutil.rmtree(self._home.run(stone.run_id), ignore_errors=True)
+        return stones
 
     async def prune(self, now_ms: int, older_than_ms: int | None, keep_bytes: int | None, *, dry_run: bool) -> Pruned:
         """Removes what ended so long ago, then the oldest until no more than `keep_bytes` are taken by all runs."""
@@ -99,6 +106,7 @@ class Retention:
             self._bury(stone)
             with contextlib.suppress(FileNotFoundError):
                 self._home.run(stone.run_id).rename(self._home.trash / stone.run_id)
+            _log.info("pruned %s", stone.run_id)
         await asyncio.to_thread(self._empty_trash)
 
     def _stone(self, run_id: str, now_ms: int) -> Tombstone:

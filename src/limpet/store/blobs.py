@@ -27,6 +27,11 @@ class BlobStore(Protocol):
         ...
 
 
+def spool_name(run_id: str, attempt: int, stream: str) -> str:
+    """The blob that an attempt's keeper writes a stream into."""
+    return f"runs/{run_id}/{attempt}/{stream}.spool"
+
+
 def parts_of(name: str) -> list[str]:
     """The components of a name: none is empty, `.` or `..`, and none holds a NUL."""
     parts = name.split("/")

@@ -6,8 +6,6 @@ import os
 from pathlib import Path
 from typing import Final
 
-from limpet.model.stream import Stream
-
 KEEPER_JOURNAL: Final = "keeper.journal"
 DAEMON_JOURNAL: Final = "daemon.journal"
 START_REQUEST: Final = "start.json"
@@ -53,25 +51,6 @@ class RunDirectory:
         for name in (DAEMON_JOURNAL, START_REQUEST):
             self.write_private(name, b"")
         sync_directory(self.path)
-
-    def read_stream(self, name: str, stream: Stream, start: int, end: int) -> bytes:
-        """These bytes of a stream, over all attempts; fewer where a spool ends before its journal says."""
-        pieces: list[bytes] = []
-        for attempt, low, high in stream.spans(start, end):
-            pieces.append(self._read_spool(self.path / str(attempt) / f"{name}.spool", low, high - low))
-            if len(pieces[-1]) < high - low:
-                break
-        return b"".join(pieces)
-
-    def _read_spool(self, path: Path, offset: int, max_bytes: int) -> bytes:
-        try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except FileNotFoundError:
-            return b""
-        try:
-            return os.pread(fd, max_bytes, offset)
-        finally:
-            os.close(fd)
 
     def spools(self) -> list[str]:
         """The streams that have a file."""

@@ -62,19 +62,17 @@ async def read(engine: Engine, request: types.ReadRequest, _caller: Caller) -> t
         raise Refusal("invalid_argument", f"`{ways[1]}` cannot go with `{ways[0]}`: give one of them", field=ways[1])
     stream = request.stream or ("pty" if live.run.rows is not None else "stdout")
     if request.last_bytes is not None:
-        offset = reading.last_bytes_offset(live.run, live.directory, stream, request.last_bytes, request.encoding)
+        offset = reading.last_bytes_offset(live.run, engine.blobs, stream, request.last_bytes, request.encoding)
     elif request.last_lines is not None:
-        offset = await asyncio.to_thread(
-            reading.last_lines_offset, live.run, live.directory, stream, request.last_lines
-        )
+        offset = await asyncio.to_thread(reading.last_lines_offset, live.run, engine.blobs, stream, request.last_lines)
     else:
         offset = request.offset or 0
     reading.check_offset(live.run, stream, offset)
-    page = await _page(live, request, stream, offset)
+    page = await _page(engine, live, request, stream, offset)
     return types.ReadResponse(run_id=live.run.run_id, stream=stream, **msgspec.structs.asdict(page))
 
 
-async def _page(live: LiveRun, request: types.ReadRequest, stream: str, offset: int) -> reading.Range:
+async def _page(engine: Engine, live: LiveRun, request: types.ReadRequest, stream: str, offset: int) -> reading.Range:
     """The page, once there is something to show; half a character is nothing yet."""
     deadline = time.monotonic() + request.wait_ms / 1000
     seen = offset
@@ -83,7 +81,7 @@ async def _page(live: LiveRun, request: types.ReadRequest, stream: str, offset: 
             left_s = deadline - time.monotonic()
             await live.wait_until(functools.partial(_has_more, name=stream, offset=seen), left_s, output=True)
         page = reading.read_range(
-            live.run, live.directory, stream, offset, request.max_bytes, request.encoding, view=request.view
+            live.run, engine.blobs, stream, offset, request.max_bytes, request.encoding, view=request.view
         )
         if page.next_offset > offset or page.eof or time.monotonic() >= deadline:
             return page

@@ -36,7 +36,7 @@ async def shell(engine: Engine, request: ShellRequest, caller: Caller) -> ShellR
     if request.action == "spawn" and request.background:
         return _spawned(engine, live)
     await live.wait_until(lambda run: run.is_over, None)
-    return _polled(engine, live, request) if request.action == "spawn" else _finished(live, request.view)
+    return _polled(engine, live, request) if request.action == "spawn" else _finished(engine, live, request.view)
 
 
 def _spawned(engine: Engine, live: LiveRun) -> ShellResponse:
@@ -50,7 +50,7 @@ def _spawned(engine: Engine, live: LiveRun) -> ShellResponse:
 def _polled(engine: Engine, live: LiveRun, request: ShellRequest) -> ShellResponse:
     """The run as it stands, what it said last, and its items behind the cursor."""
     run, page = live.run, _page(engine, live, request)
-    last = snippet(run, lambda name, start, end: read_exactly(run, live.directory, name, start, end))
+    last = snippet(run, lambda name, start, end: read_exactly(run, engine.blobs, name, start, end))
     return msgspec.structs.replace(
         _spawned(engine, live),
         command=run.command,
@@ -80,26 +80,26 @@ def _page(engine: Engine, live: LiveRun, request: ShellRequest) -> ShellResponse
     found = engine.items(live, request.since_seq, limit + 1, request.stream)
     page, has_more = found[:limit], len(found) > limit
     return ShellResponse(
-        items=[_item(live, item, request.view) for item in page],
+        items=[_item(engine, live, item, request.view) for item in page],
         next_seq=page[-1].seq if has_more else last_seq,
         has_more=has_more,
     )
 
 
-def _item(live: LiveRun, item: Item, view: str) -> ItemInfo:
+def _item(engine: Engine, live: LiveRun, item: Item, view: str) -> ItemInfo:
     if item.kind != "output":
         shown = ItemInfo(seq=item.seq, ts=item.ts, kind=item.kind)
         named = shown if item.event is None else msgspec.structs.replace(shown, event=item.event)
         return named if item.data is None else msgspec.structs.replace(named, data=item.data)
-    text = item_text(live.run, item, lambda name, start, end: read_exactly(live.run, live.directory, name, start, end))
+    text = item_text(live.run, item, lambda name, start, end: read_exactly(live.run, engine.blobs, name, start, end))
     text = to_plain(text) if view == "plain" else text
     return ItemInfo(seq=item.seq, ts=item.ts, kind=item.kind, stream=item.stream or "", text=text)
 
 
-def _finished(live: LiveRun, view: str) -> ShellResponse:
+def _finished(engine: Engine, live: LiveRun, view: str) -> ShellResponse:
     run = live.run
     started_at = run.started_at or run.finished_at or 0
-    said, complained = _head(live, "pty" if run.rows is not None else "stdout"), _head(live, "stderr")
+    said, complained = _head(engine, live, "pty" if run.rows is not None else "stdout"), _head(engine, live, "stderr")
     return ShellResponse(
         run_id=run.run_id,
         status=status_of(run),
@@ -114,12 +114,12 @@ def _finished(live: LiveRun, view: str) -> ShellResponse:
     )
 
 
-def _head(live: LiveRun, name: str) -> str:
+def _head(engine: Engine, live: LiveRun, name: str) -> str:
     """What came first of a stream, up to the run's `max_output_bytes` over all of them."""
     stream = live.run.streams.get(name)
     if stream is None:
         return ""
-    data = read_exactly(live.run, live.directory, name, 0, stream.head_end)
+    data = read_exactly(live.run, engine.blobs, name, 0, stream.head_end)
     end = stream.bytes if stream.ended_at is None else stream.ended_at
     return (whole_characters(data) if stream.head_end < end else data).decode("utf-8", errors="replace")
 
