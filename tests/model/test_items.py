@@ -81,7 +81,7 @@ def test_both_halves_of_a_cut_say_what_the_whole_says(data: bytes, place: int) -
     )
 
 
-@pytest.mark.requirement("1.4", "I9")
+@pytest.mark.requirement("1.4")
 @thorough
 @given(any_facts)
 def test_items_are_numbered_without_a_gap(known: list[AnyFact]) -> None:
@@ -110,7 +110,7 @@ def test_a_history_shows_its_ends_once(journals: tuple[list[AnyFact], list[AnyFa
         assert items[-1].data["ended_by"] == run.ended_by
 
 
-@pytest.mark.requirement("1.11", "1.12", "I9")
+@pytest.mark.requirement("1.11", "1.12")
 @thorough
 @given(attempts(), st.data())
 def test_seq_depends_on_the_files_alone(
@@ -130,7 +130,7 @@ def test_seq_depends_on_the_files_alone(
     assert [item.data for item in recovered] == [{"attempt": number} for number in range(2, run.attempt + 1)]
 
 
-@pytest.mark.requirement("1.4", "0.5", "I3")
+@pytest.mark.requirement("1.4", "0.5")
 @thorough
 @given(PIECES, st.booleans())
 def test_the_texts_of_all_items_are_the_text_of_the_bytes(pieces: list[tuple[str, bytes]], ended: bool) -> None:
@@ -156,7 +156,7 @@ def test_long_output_is_cut_into_items_at_characters(scrap: bytes, shift: int) -
     assert "".join(texts) == talk.said["stdout"].decode("utf-8", "replace")
 
 
-@pytest.mark.requirement("1.5", "I13")
+@pytest.mark.requirement("1.5")
 @thorough
 @given(PIECES, st.integers(0, 30), st.booleans())
 def test_past_the_bound_nothing_becomes_an_item(pieces: list[tuple[str, bytes]], bound: int, ended: bool) -> None:

@@ -227,7 +227,8 @@ class Engine:
         try:
             live.catch_up()
             self._note_damage(live)
-            adoption.settle_dead(live, may_requeue=may_requeue)
+            if not live.run.sealed:
+                adoption.settle_dead(live, may_requeue=may_requeue)
         except OSError:
             again = partial(self._settle, live, may_requeue=may_requeue)
             asyncio.get_running_loop().call_later(SETTLE_AGAIN_S, again)
@@ -344,7 +345,10 @@ class Engine:
         while True:
             await asyncio.sleep(self.config.retention.check_s)
             now_ms = self.started_at_ms + int((time.monotonic() - started) * 1000)
-            await self._retention.prune(now_ms, *self._configured_bounds(), dry_run=False)
+            try:
+                await self._retention.prune(now_ms, *self._configured_bounds(), dry_run=False)
+            except (OSError, Refusal) as error:
+                _log.warning("nothing was pruned this time: %r", str(error))
 
     async def verify(self, run_id: str | None) -> Report:
         """Compares what is kept with what was written; beside everything else."""
@@ -371,7 +375,8 @@ class Engine:
         return task
 
     async def _end_all(self) -> None:
-        living = list(self._live.values())
+        # Those that wait first: none is to begin because another ends.
+        living = sorted(self._live.values(), key=lambda live: live.link is not None)
         for live in living:
             with contextlib.suppress(Refusal):  # one that does not answer is left to go on
                 await steering.kill(live, "SIGTERM")

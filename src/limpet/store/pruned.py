@@ -39,7 +39,9 @@ class PrunedJournal:
                 break
             self._position, self._chain = line.end, line.crc
         if b"\n" in data[self._position :]:
-            self.path.with_name(f"{self.path.name}.broken-{time.time_ns()}").write_bytes(data[self._position :])
+            aside = self.path.with_name(f"{self.path.name}.broken-{time.time_ns()}")
+            aside.touch(mode=0o600)
+            aside.write_bytes(data[self._position :])
         return stones
 
     def append(self, stones: Iterable[Tombstone]) -> None:
