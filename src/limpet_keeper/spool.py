@@ -19,9 +19,9 @@ _CHUNK_BYTES = 1 << 20
 class Spool:
     """One stream's file. When storage refuses a write, `error` says why and the rest stays in `waiting` for `flush`."""
 
-    def __init__(self, name: str, fd: int, directory_fd: int) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.fd = fd
+        self.fd = -1
         self.size = 0
         self.waiting = memoryview(b"")
         self.error: OSError | None = None
@@ -32,10 +32,15 @@ class Spool:
         self.synced = 0
         # Set by a failed sync: nothing from here on is ever called durable.
         self.unsafe = False
-        self._directory_fd = directory_fd
+        self._directory_fd = -1
         self._bare_fd = -1
         self._bare_size = 0
         self._bare_waiting = b""
+
+    def create(self, directory_fd: int) -> None:
+        """Makes its file, empty, in the run's directory."""
+        self._directory_fd = directory_fd
+        self.fd = create(f"{self.name}.spool", directory_fd)
 
     def append(self, data: memoryview, bare_places: list[int]) -> None:
         """Takes `data`, with the places of its bare LFs, and writes it as far as it goes in."""

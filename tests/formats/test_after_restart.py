@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack, suppress
@@ -56,11 +57,14 @@ def test_a_run_with_a_large_environment_outlives_its_engine(home: Path) -> None:
 
 
 async def a_run(home: Path) -> Path:
-    """The directory of a run that has ended, whose engine is gone."""
+    """The directory of a run that has ended, whose engine and keeper are gone."""
     async with limpet.open(home) as engine:
         done = await engine.call("shell", command="echo precious")
         assert done["stdout"] == "precious\n"
-    return home / "runs" / done["run_id"]
+    directory = home / "runs" / done["run_id"]
+    with (directory / "1" / "keeper.journal").open() as journal:
+        fcntl.flock(journal, fcntl.LOCK_SH)  # the keeper holds it as long as it lives
+    return directory
 
 
 def forget(home: Path) -> None:
