@@ -89,9 +89,10 @@ class Journal:
         self.last_said = fact
         self._append(lean_json.encode({"fact": fact, **fields})[1:].encode())
 
-    def append_wrote(self, stream: str, start: int, end: int) -> None:
+    def append_wrote(self, stream: str, start: int, end: int, cut: int) -> None:
         """The one hot fact, without the cost of building an object."""
-        self._append(b'"fact":"wrote","stream":"%b","start":%d,"end":%d}' % (stream.encode(), start, end))
+        rest = b',"cut":%d}' % cut if cut else b"}"
+        self._append(b'"fact":"wrote","stream":"%b","start":%d,"end":%d%b' % (stream.encode(), start, end, rest))
 
     def _append(self, rest: bytes) -> None:
         self.records += 1

@@ -147,7 +147,7 @@ class Storage:
         count = spool.size - start
         if not count:
             return
-        self.journal.append_wrote(spool.name, start, spool.size)
+        self.journal.append_wrote(spool.name, start, spool.size, spool.cut())
         # The head is what came first over all streams.
         spool.head_end += max(0, min(count, self._head_bytes - self._output_bytes))
         self._output_bytes += count

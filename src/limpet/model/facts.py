@@ -51,6 +51,7 @@ class Wrote(Fact, frozen=True, kw_only=True, tag="wrote"):
     stream: str
     start: int
     end: int
+    cut: int = 0
 
 
 class Stdin(Fact, frozen=True, kw_only=True, tag="stdin"):
