@@ -12,10 +12,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import limpet_keeper
 from bench.measure import Facts
 from bench.process_cost import wait_gone
 from tests.keeper.driver import Connection
 
+# As the engine starts it: nothing that the machine adds to its Python gets in.
+KEEPER_PROGRAM = str(Path(limpet_keeper.__file__).with_name("__main__.py"))
+# Small enough that no memory has to be mapped for it: what is measured is the keeper.
+PIECE_BYTES = 1 << 16
 GONE_WITHIN_S = 20.0
 # With wakeups for states only, all of a long output passes in silence.
 NEWS_WITHIN_S = 300.0
@@ -28,7 +33,9 @@ class Nursery:
         self.base = base
         self.keepers: list[Kept] = []
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "limpet_keeper", "nursery"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-I", "-S", KEEPER_PROGRAM, "nursery"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         )
 
     def __enter__(self) -> Nursery:
@@ -90,7 +97,7 @@ class Kept:
     def news(self) -> list[Facts]:
         """What the journal holds since it was last read; a torn tail waits."""
         data = bytearray()
-        while piece := os.pread(self.journal, 1 << 20, self.read_to + len(data)):
+        while piece := os.pread(self.journal, PIECE_BYTES, self.read_to + len(data)):
             data += piece
         whole = data.rfind(b"\n") + 1
         self.read_to += whole

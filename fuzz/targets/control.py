@@ -143,7 +143,7 @@ def handle(connection: Connection, request: Json) -> Json | None:
         check_settings(Settings.of(request))
     if request["do"] == "wake" and request["on"] in control.WAKES:
         connection.wake = request["on"]
-        connection.control.tell("every")
+        connection.control.tell(is_quiet=True)
     return {"did": request["do"]}
 
 
@@ -172,7 +172,6 @@ def check_stream(sent: list[bytes]) -> None:
         control.MAX_FRAME_BYTES = usual
         for each in list(keeper.connections):
             keeper.drop(each)
-        keeper.listener.close()
         theirs.close()
         ours.close()
 

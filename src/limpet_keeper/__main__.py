@@ -12,6 +12,7 @@ if not __package__:
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from limpet_keeper import nursery, system
+from limpet_keeper.keeper import Keeper
 
 USAGE = "usage: python -m limpet_keeper (keep DIR | nursery) [--cgroup PARENT]"
 
@@ -27,7 +28,7 @@ def main(arguments: list[str]) -> int:
         # A shell's job leads a group, and so cannot lead a session: its child can.
         if os.getpgrp() == os.getpid() and (child := os.fork()):
             return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        return 0 if nursery.keep(os.path.abspath(arguments[1]), cgroup_parent, os.umask(0o077)) else 1
+        return 0 if nursery.keep(Keeper(), os.path.abspath(arguments[1]), cgroup_parent, os.umask(0o077)) else 1
     if arguments == ["nursery"]:
         nursery.serve(cgroup_parent)
         return 0

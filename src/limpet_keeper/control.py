@@ -200,6 +200,8 @@ class Connection:
 class Control:
     """All connections of one keeper."""
 
+    listener: socket.socket
+
     def __init__(
         self,
         loop: Loop,
@@ -212,10 +214,10 @@ class Control:
         self.dropped = dropped
         self.journal_bytes = journal_bytes
         self.connections: list[Connection] = []
-        self.listener = socket.socket(socket.AF_UNIX)
 
     def open(self) -> None:
         """Binds in the current directory: a relative name is never too long for a socket."""
+        self.listener = socket.socket(socket.AF_UNIX)
         umask = os.umask(0o177)
         self.listener.bind(SOCKET_NAME)
         os.umask(umask)
@@ -247,19 +249,21 @@ class Control:
         self.connections.remove(connection)
         self.dropped(connection)
 
-    def listeners(self, wake: str) -> list[Connection]:
-        """Those that want to hear at least that much."""
-        return [each for each in self.connections if WAKES.index(each.wake) >= WAKES.index(wake)]
+    def is_heard(self) -> bool:
+        """Whether anybody wants to hear everything."""
+        return any(connection.wake == "every" for connection in self.connections)
 
-    def tell(self, wake: str) -> None:
-        """Wakes those that want to hear that much."""
-        for connection in self.listeners(wake):
-            connection.tell(self.journal_bytes())
+    def tell(self, is_quiet: bool = False) -> None:
+        """Wakes those that listen; what is quiet, only those that want to hear everything."""
+        for connection in self.connections.copy():
+            if connection.wake == "every" or (connection.wake == "state" and not is_quiet):
+                connection.tell(self.journal_bytes())
 
     def tell_stalled(self, stalled: Json | None) -> None:
         """News of the storage, always sent: the journal may be unable to tell it."""
-        for connection in self.listeners("state"):
-            connection.send({"wake": self.journal_bytes(), "stalled": stalled})
+        for connection in self.connections.copy():
+            if connection.wake != "never":
+                connection.send({"wake": self.journal_bytes(), "stalled": stalled})
 
     def close(self, directory_fd: int) -> None:
         """Takes the socket out of its directory and hangs up."""

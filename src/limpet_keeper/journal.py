@@ -65,8 +65,8 @@ def decode_lines(data: bytes, chain: int = 0, start: int = 0) -> Iterator[Line]:
 class Journal:
     """Appends facts to one file. What cannot be written waits, in order, and goes in whole later."""
 
-    def __init__(self, fd: int) -> None:
-        self.fd = fd
+    def __init__(self) -> None:
+        self.fd = -1
         self.size = 0
         self.records = 0
         self.chain = 0
@@ -77,6 +77,10 @@ class Journal:
         self.has_news = False
         # The last fact but `wrote`, written or still waiting.
         self.last_said = ""
+
+    def open(self, fd: int) -> None:
+        """From now on facts go into this file, which is empty."""
+        self.fd = fd
         self.reserve()
 
     def append(self, fact: str, **fields: Any) -> None:
@@ -85,9 +89,10 @@ class Journal:
         self.last_said = fact
         self._append(lean_json.encode({"fact": fact, **fields})[1:].encode())
 
-    def append_wrote(self, stream: str, start: int, end: int) -> None:
+    def append_wrote(self, stream: str, start: int, end: int, cut: int) -> None:
         """The one hot fact, without the cost of building an object."""
-        self._append(b'"fact":"wrote","stream":"%b","start":%d,"end":%d}' % (stream.encode(), start, end))
+        rest = b',"cut":%d}' % cut if cut else b"}"
+        self._append(b'"fact":"wrote","stream":"%b","start":%d,"end":%d%b' % (stream.encode(), start, end, rest))
 
     def _append(self, rest: bytes) -> None:
         self.records += 1

@@ -9,11 +9,13 @@ import sys
 from limpet_keeper import requests, system
 from limpet_keeper.bare import signal
 from limpet_keeper.control import Connection, Control, Refused
-from limpet_keeper.journal import JOURNAL_NAME
+from limpet_keeper.journal import JOURNAL_NAME, Journal
 from limpet_keeper.ladder import Ladder
+from limpet_keeper.launcher import Launcher
 from limpet_keeper.loop import READ, Loop
 from limpet_keeper.output import PIPE_BYTES, Stream
 from limpet_keeper.settings import Settings
+from limpet_keeper.spool import Spool
 from limpet_keeper.stdin import Stdin, Write
 from limpet_keeper.storage import Storage
 from limpet_keeper.sync import Syncer
@@ -24,9 +26,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from limpet_keeper.journal import Journal
-    from limpet_keeper.launcher import Launcher
-    from limpet_keeper.spool import Spool
     from limpet_keeper.tree import Found
 
     Json = dict[str, Any]
@@ -42,14 +41,14 @@ IDLE, RUNNING, DRAINING, LINGERING, SEALED = "idle", "running", "draining", "lin
 
 
 class Keeper:
-    """Made ready by `prepare`; `serve` runs it to its end."""
+    """Holds nothing of the system's when it is made, and can be forked; `prepare` makes it ready, `serve` runs it."""
 
-    def __init__(self, path: str, directory_fd: int, launcher: Launcher, journal: Journal, spools: list[Spool]) -> None:
-        self.path = path
-        self.directory_fd = directory_fd
-        self.launcher = launcher
-        self.journal = journal
-        self.spools = spools
+    def __init__(self) -> None:
+        self.path = ""
+        self.directory_fd = -1
+        self.launcher = Launcher()
+        self.journal = journal = Journal()
+        self.spools = spools = [Spool("stdout"), Spool("stderr")]
         self.settings = Settings()
         self.phase = IDLE
         self.run: str | None = None
@@ -67,26 +66,28 @@ class Keeper:
         self._gone = False
         self.loop = Loop()
         self.timers = Timers()
-        self.tree = Tree(None)
+        self.tree = Tree()
         self.ladder = Ladder(self.tree, journal, self.timers, self._settle)
         self.control = Control(self.loop, self._on_request, self._on_dropped, lambda: journal.size)
-        self._bell, self._ringer = os.pipe()
-        os.set_blocking(self._bell, False)
-        os.set_blocking(self._ringer, False)
+        self._bell = self._ringer = -1
         self.syncer = Syncer(spools, journal, self.timers, self._ring)
-        self.storage = Storage(spools, directory_fd, journal, self.control, self.loop, self.timers, self.syncer)
+        self.storage = Storage(spools, journal, self.control, self.loop, self.timers, self.syncer)
         self.storage.on_read = self._on_read
         self.storage.on_closed = self._on_closed
         self.storage.on_resumed = self._on_resumed
 
     def serve(self) -> None:
         """Keeps the run until nothing of it is left to keep."""
+        self._bell, self._ringer = os.pipe()
+        os.set_blocking(self._bell, False)
+        os.set_blocking(self._ringer, False)
         self.loop.watch(self._bell, READ, self._on_bell)
         signal.set_wakeup_fd(self._ringer, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+        signal.signal(signal.SIGCHLD, _heard_by_the_bell)
         self.timers.set("unclaimed", UNCLAIMED_S, self._on_unclaimed)
         while not self._gone:
             self.loop.turn(self.timers.next_s())
+            self._tell()  # before a timer begins what takes its time
             self.timers.fire()
             if self.journal.error is not None:
                 self.storage.stall(self.journal.error, JOURNAL_NAME)
@@ -96,7 +97,7 @@ class Keeper:
         """Wakes those who listen, once for all that this turn wrote down."""
         if self.journal.size > self._told_bytes:
             self._told_bytes = self.journal.size
-            self.control.tell("state" if self.journal.has_news else "every")
+            self.control.tell(is_quiet=not self.journal.has_news)
             self.journal.has_news = False
 
     def _ring(self) -> None:
@@ -156,8 +157,8 @@ class Keeper:
                 _make_cgroup(group["path"], group["settings"])
         except OSError as error:
             refusal = {"part": step, "errno": system.error_name(error), "message": os.strerror(error.errno or 0)}
-        names = [spool.name for spool in self.spools]
-        self.journal.append("starting", run=self.run, pty=self.settings.pty is not None, streams=names)
+        is_pty = self.settings.pty is not None
+        self.journal.append("starting", run=self.run, pty=is_pty, streams=["pty"] if is_pty else ["stdout", "stderr"])
         if refusal is None and self.journal.error is not None:  # without that record it could be started a second time
             name, text = system.error_name(self.journal.error), os.strerror(self.journal.error.errno or 0)
             refusal = {"part": "journal", "errno": name, "message": text}
@@ -226,11 +227,11 @@ class Keeper:
                 self.stdin.close(None)
             elif self.settings.stdin_data is not None:
                 self.stdin.submit(Write(None, None, self.settings.stdin_data, True, False))
-            fds = (ours.stdout, ours.stderr)
-            streams = [Stream(fd, spool, False) for fd, spool in zip(fds, self.spools, strict=True)]
-            for fd in fds:
+            streams: list[Stream] = []
+            for fd, spool in zip((ours.stdout, ours.stderr), self.spools, strict=True):
                 _enlarge(fd)
-        self.storage.open(streams, self.settings)
+                streams.append(Stream(fd, spool, False))
+        self.storage.open(streams, self.settings, self.directory_fd)
 
     def _not_started(self, part: str, errno: str, message: str) -> None:
         self.launcher.abandon()
@@ -269,15 +270,17 @@ class Keeper:
 
     def _take_the_dead(self) -> bool:
         """Whether a child is left."""
+        # What it used of the CPU is asked only where that is limited: the answer has a type that brings a module along.
+        wait = os.wait4 if "cpu" in self.settings.rlimits else os.waitpid
         while True:
             try:
-                pid, status, usage = os.wait4(-1, os.WNOHANG)
+                pid, status, *usage = wait(-1, os.WNOHANG)
             except ChildProcessError:
                 return False
             if not pid:
                 return True
             if pid == self.pid and self.exit is None:
-                self._on_exit(status, usage.ru_utime + usage.ru_stime)
+                self._on_exit(status, sum(each.ru_utime + each.ru_stime for each in usage))
 
     def _on_exit(self, status: int, cpu_s: float) -> None:
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
@@ -370,7 +373,7 @@ class Keeper:
         """Puts the last bytes on disk, writes the last record, and goes."""
         self.phase = SEALED
         if not self.syncer.is_clean():
-            self.syncer.begin()
+            self.timers.set("sync", 0, self.syncer.begin)
             return
         self.journal.append("sealed", streams={spool.name: spool.seal() for spool in self.spools})
         self._gone = self.journal.error is None
@@ -378,6 +381,7 @@ class Keeper:
     def leave(self) -> None:
         """Tells the last news and gives back all that is not the run's."""
         self._tell()
+        self.syncer.stop()
         self.control.close(self.directory_fd)
         try:
             os.fdatasync(self.journal.fd)
@@ -389,6 +393,10 @@ class Keeper:
             except OSError:
                 pass
         self.journal.close()
+
+
+def _heard_by_the_bell(_number: int, _frame: object) -> None:
+    """A signal that is neither handled nor ignored by Python would not be written to the bell."""
 
 
 def _has_children() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 import os
 import resource  # also what wait4 answers with: imported once in the nursery, not in every keeper
 import sys
@@ -27,13 +28,21 @@ REHEARSAL = {
     "terminal": None,
 }
 
+# Small enough that no memory has to be mapped for it.
+READ_BYTES = 1 << 16
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 class Launcher:
     """The keeper's end: pipes to the command-to-be, and a channel that says whether it could be executed."""
 
-    def __init__(self, cgroup: str | None, umask: int) -> None:
+    def __init__(self) -> None:
+        self.stdin = self.stdout = self.stderr = self.status = self._go = -1
+        self.pid = 0
+        self.start_time = 0
+
+    def fork(self, cgroup: str | None, umask: int) -> None:
+        """Begins the process that waits; it joins that cgroup."""
         child_in, self.stdin = os.pipe()
         self.stdout, child_out = os.pipe()
         self.stderr, child_err = os.pipe()
@@ -56,7 +65,7 @@ class Launcher:
 
     def go(self, request: Json) -> None:
         """Lets it become the command; `status` then gives a refusal, or end of file once the program runs."""
-        data = memoryview(lean_json.encode(request).encode() + b"\n")
+        data = memoryview(marshal.dumps(request))
         while data:
             data = data[os.write(self._go, data) :]
         os.close(self._go)
@@ -83,17 +92,16 @@ def _wait_and_become(go: int, status: int, pipes: tuple[int, int, int], cgroup: 
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)
         os.dup2(null, 1)
-        for number in system.IGNORED:
-            signal.signal(number, signal.SIG_DFL)
+        system.handle(system.IGNORED, signal.SIG_DFL)
         os.umask(umask)
         joined = _join(cgroup)
         _become(REHEARSAL, pipes)
         os.write(status, b"+" if joined else b"-")
         parts: list[bytes] = []
-        while part := os.read(go, 1 << 20):
+        while part := os.read(go, READ_BYTES):
             parts.append(part)
         if parts:
-            os.write(status, lean_json.encode(_become(lean_json.decode(b"".join(parts)), pipes)).encode())
+            os.write(status, lean_json.encode(_become(marshal.loads(b"".join(parts)), pipes)).encode())
         else:
             code = 0  # the keeper went away before it was started
     finally:

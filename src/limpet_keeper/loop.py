@@ -38,9 +38,10 @@ class Loop:
         """Waits for events as long as it may, and passes them on; whether there were any."""
         # Rounded up: a timer that is not due yet would have the loop turn in vain.
         events = self._poll.poll(None if wait_s is None else int(wait_s * 1000 + 0.999))
-        heard = [(fd, mask, self._calls[fd]) for fd, mask in events]
-        for fd, mask, (wanted, call) in heard:
+        known = dict(self._calls)
+        for fd, mask in events:
             # One call may end what another was to hear of, and the number may be a stranger's by now.
-            if self._calls.get(fd) == (wanted, call):
+            if self._calls.get(fd) == known[fd]:
+                wanted, call = known[fd]
                 call(wanted if mask & _GONE else mask)
-        return bool(heard)
+        return bool(events)

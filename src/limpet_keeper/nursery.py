@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import gc
 import os
+from os import setsid  # called once: a look into `os` would cost more memory than the call
 
-from limpet_keeper import lean_json, system
+from limpet_keeper import lean_json
 from limpet_keeper.bare import signal
-from limpet_keeper.prepare import prepare, remove
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from limpet_keeper.keeper import Keeper
+from limpet_keeper.keeper import Keeper
+from limpet_keeper.packing import fill_gaps
+from limpet_keeper.prepare import announce, announce_ready, let_go, prepare, remove
+from limpet_keeper.rehearsal import rehearse
+from limpet_keeper.system import BY_DEFAULT, CHILD_ENDED, IGNORED, NOTHING, become_subreaper, error_name, handle
 
 
-def keep(path: str, cgroup_parent: str | None, umask: int) -> bool:
+def keep(keeper: Keeper, path: str, cgroup_parent: str | None, umask: int) -> bool:
     """The life of one keeper: ready, announced on stdout, serving, gone. False when it could not be made ready."""
-    os.setsid()
+    setsid()
+    handle(IGNORED, NOTHING)
+    become_subreaper()
     try:
-        keeper = prepare(path, cgroup_parent, umask)
+        prepare(keeper, path, cgroup_parent, umask)
     except OSError as error:
-        refusal = {"failed": path, "errno": system.error_name(error), "message": os.strerror(error.errno or 0)}
-        _announce(refusal)
+        refusal = {"failed": path, "errno": error_name(error), "message": os.strerror(error.errno or 0)}
+        announce(refusal, 1)
         return False
     try:
-        _announce({"ready": path, "pid": os.getpid()})
-        _let_go_of_stdio()
+        announce_ready(keeper, 1)
+        let_go(0, 1)
         keeper.serve()
     except BrokenPipeError:
         pass  # whoever wanted a keeper is gone
@@ -42,29 +43,18 @@ def _leave(keeper: Keeper) -> None:
         keeper.launcher.abandon()
     keeper.leave()
     if unclaimed:
-        remove(keeper.path, keeper.directory_fd)
-
-
-def _announce(message: Mapping[str, object]) -> None:
-    # One write of less than a pipe takes at once: lines of keepers do not mix.
-    os.write(1, lean_json.encode(message).encode() + b"\n")
-
-
-def _let_go_of_stdio() -> None:
-    null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, 0)
-    os.dup2(null, 1)
-    os.close(null)
+        remove(keeper)
 
 
 def serve(cgroup_parent: str | None) -> None:
     """Forks a keeper for each line on stdin, until its end."""
     umask = os.umask(0o077)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
+    rehearse()
+    handle((signal.SIGCHLD, signal.SIGINT, signal.SIGHUP), NOTHING)
     # What is alive now is shared by all keepers: the collector must not touch, and so copy, it.
     gc.collect()
+    fill_gaps()
+    keeper = Keeper()
     gc.freeze()
     unread = b""
     while data := os.read(0, 65536):
@@ -74,17 +64,17 @@ def serve(cgroup_parent: str | None) -> None:
             try:
                 child = os.fork()
             except OSError as error:
-                _announce({"failed": path, "errno": system.error_name(error), "message": os.strerror(error.errno or 0)})
+                announce({"failed": path, "errno": error_name(error), "message": os.strerror(error.errno or 0)}, 1)
                 continue
             if child == 0:
-                _be_keeper(path, cgroup_parent, umask)
+                _be_keeper(keeper, path, cgroup_parent, umask)
 
 
-def _be_keeper(path: str, cgroup_parent: str | None, umask: int) -> None:
+def _be_keeper(keeper: Keeper, path: str, cgroup_parent: str | None, umask: int) -> None:
     code = 1
     try:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        keep(path, cgroup_parent, umask)
+        handle(CHILD_ENDED, BY_DEFAULT)
+        keep(keeper, path, cgroup_parent, umask)
         code = 0
     finally:
         if code:

@@ -5,44 +5,49 @@ from __future__ import annotations
 import fcntl
 import os
 
-from limpet_keeper import PROTOCOL, VERSION, system
-from limpet_keeper.bare import signal
+from limpet_keeper import PROTOCOL, VERSION, lean_json, system
 from limpet_keeper.control import SOCKET_NAME
-from limpet_keeper.journal import JOURNAL_NAME, Journal
-from limpet_keeper.keeper import Keeper
-from limpet_keeper.launcher import Launcher
-from limpet_keeper.spool import Spool, create
+from limpet_keeper.journal import JOURNAL_NAME
+from limpet_keeper.spool import create
 
-STREAMS = ("stdout", "stderr")
+BOOT_ID = system.boot_id()
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from limpet_keeper.keeper import Keeper
+
+    Json = dict[str, Any]
 
 
-def prepare(path: str, cgroup_parent: str | None, umask: int) -> Keeper:
-    """Prepares a keeper in `path`, which must not exist. OSError if anything is in the way, and nothing is left."""
+def prepare(keeper: Keeper, path: str, cgroup_parent: str | None, umask: int) -> None:
+    """Makes it ready in `path`, which must not exist. OSError if anything is in the way, and nothing is left."""
     os.umask(0o077)
     os.mkdir(path, 0o700)
-    directory_fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    cgroup = _make_cgroup(cgroup_parent, os.path.basename(path))
+    keeper.path = path
+    keeper.directory_fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    cgroup = _make_cgroup(cgroup_parent, path)
     try:
-        return _prepare_in(path, directory_fd, cgroup, umask)
+        _prepare_in(keeper, cgroup, umask)
     except OSError:
-        remove(path, directory_fd)
+        remove(keeper)
         if cgroup is not None:
             os.rmdir(cgroup)
         raise
 
 
-def _prepare_in(path: str, directory_fd: int, cgroup: str | None, umask: int) -> Keeper:
-    for number in system.IGNORED:
-        signal.signal(number, signal.SIG_IGN)
-    system.become_subreaper()
+def _prepare_in(keeper: Keeper, cgroup: str | None, umask: int) -> None:
     # First of all, so that it inherits nothing but its pipes.
-    launcher = Launcher(cgroup, umask)
+    launcher = keeper.launcher
+    launcher.fork(cgroup, umask)
     try:
-        journal = Journal(create(JOURNAL_NAME, directory_fd))
+        journal = keeper.journal
+        journal.open(create(JOURNAL_NAME, keeper.directory_fd))
         fcntl.flock(journal.fd, fcntl.LOCK_EX)
-        spools = [Spool(name, create(f"{name}.spool", directory_fd), directory_fd) for name in STREAMS]
-        keeper = Keeper(path, directory_fd, launcher, journal, spools)
-        os.fchdir(directory_fd)
+        for spool in keeper.spools:
+            spool.create(keeper.directory_fd)
+        os.fchdir(keeper.directory_fd)
         keeper.control.open()
         os.chdir("/")
         joined = launcher.in_cgroup()
@@ -51,20 +56,37 @@ def _prepare_in(path: str, directory_fd: int, cgroup: str | None, umask: int) ->
             cgroup = None
         keeper.tree.cgroup = cgroup
         me = os.getpid()
-        witness = {"pid": me, "start_time": system.start_time(me), "boot_id": system.boot_id()}
+        witness = {"pid": me, "start_time": system.start_time(me), "boot_id": BOOT_ID}
         journal.append("prepared", protocol=PROTOCOL, version=VERSION, keeper=witness, cgroup=cgroup)
         if journal.error is not None:
             raise journal.error
     except OSError:
         launcher.abandon()
         raise
-    return keeper
 
 
-def _make_cgroup(parent: str | None, name: str) -> str | None:
+def announce_ready(keeper: Keeper, fd: int) -> None:
+    """Tells on `fd` who asked for it."""
+    announce({"ready": keeper.path, "pid": os.getpid()}, fd)
+
+
+def announce(message: Json, fd: int) -> None:
+    # One write of less than a pipe takes at once: lines of keepers do not mix.
+    os.write(fd, lean_json.encode(message).encode() + b"\n")
+
+
+def let_go(*fds: int) -> None:
+    """Whoever waits for the end of these is not to wait for the keeper."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in fds:
+        os.dup2(null, fd)
+    os.close(null)
+
+
+def _make_cgroup(parent: str | None, directory: str) -> str | None:
     if parent is None:
         return None
-    path = f"{parent}/{name}.{os.getpid()}"
+    path = f"{parent}/{os.path.basename(directory)}.{os.getpid()}"
     try:
         os.mkdir(path)
     except OSError:
@@ -72,19 +94,19 @@ def _make_cgroup(parent: str | None, name: str) -> str | None:
     return path
 
 
-def remove(path: str, directory_fd: int) -> None:
+def remove(keeper: Keeper) -> None:
     """Removes a prepared directory and what the keeper made in it, unless it was renamed meanwhile."""
     try:
-        if not os.path.samestat(os.stat(path), os.fstat(directory_fd)):
+        if not os.path.samestat(os.stat(keeper.path), os.fstat(keeper.directory_fd)):
             return
     except OSError:
         return
-    for name in (SOCKET_NAME, JOURNAL_NAME, *(f"{stream}.spool" for stream in STREAMS)):
+    for name in (SOCKET_NAME, JOURNAL_NAME, *(f"{spool.name}.spool" for spool in keeper.spools)):
         try:
-            os.unlink(name, dir_fd=directory_fd)
+            os.unlink(name, dir_fd=keeper.directory_fd)
         except FileNotFoundError:
             pass
     try:
-        os.rmdir(path)
+        os.rmdir(keeper.path)
     except OSError:
         pass  # somebody else put something into it: theirs to remove

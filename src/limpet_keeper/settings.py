@@ -45,19 +45,24 @@ class Settings:
         for name in ("timeout_ms", "kill_grace_ms", "spool_max_bytes", "head_bytes", "min_free_bytes", "sync_ms"):
             setattr(self, name, request.get(name, getattr(self, name)))
         self.argv, self.cwd, self.env = request["argv"], request["cwd"], request["env"]
-        if not self.argv or not all(type(word) is str for word in self.argv):
-            raise _refused("argv", "must be a list of texts, one at least")
+        for word in self.argv or (None,):
+            if type(word) is not str:
+                raise _refused("argv", "must be a list of texts, one at least")
         if not self.cwd.startswith("/"):
             raise _refused("cwd", "must be absolute")
-        if not all(type(value) is str for value in self.env.values()):
-            raise _refused("env", "must hold texts only")
+        for value in self.env.values():
+            if type(value) is not str:
+                raise _refused("env", "must hold texts only")
         self._take_stdio(request.get("pty"), request.get("stdin", "null"))
         self.rlimits = request.get("rlimits", {})
-        if not all(name in RLIMITS and _is_in(0, MAX_LIMIT, most) for name, most in self.rlimits.items()):
-            raise _refused("rlimits", f"must hold numbers from 0 to 2^62, under the names {', '.join(RLIMITS)}")
+        for name, most in self.rlimits.items():
+            if name not in RLIMITS or not _is_in(0, MAX_LIMIT, most):
+                raise _refused("rlimits", f"must hold numbers from 0 to 2^62, under the names {', '.join(RLIMITS)}")
         self.cgroups = request.get("cgroups", [])
-        if not all(_is_cgroup(group) for group in self.cgroups):
-            raise _refused("cgroups", 'must be a list of {"path": absolute, "settings": {file: text}}, without NULs')
+        for group in self.cgroups:
+            if not _is_cgroup(group):
+                message = 'must be a list of {"path": absolute, "settings": {file: text}}, without NULs'
+                raise _refused("cgroups", message)
         return self
 
     def _take_stdio(self, pty: Json | None, stdin: str | Json) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import struct
 import zlib
@@ -14,16 +15,20 @@ if TYPE_CHECKING:
 
 _PAGE_BYTES = 4096
 _CHUNK_BYTES = 1 << 20
+# All but the last byte of the longest character.
+_LONGEST_CUT = 3
 
 
 class Spool:
     """One stream's file. When storage refuses a write, `error` says why and the rest stays in `waiting` for `flush`."""
 
-    def __init__(self, name: str, fd: int, directory_fd: int) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.fd = fd
+        self.fd = -1
         self.size = 0
         self.waiting = memoryview(b"")
+        # The last bytes, as long as the very last is not ASCII.
+        self._tail = b""
         self.error: OSError | None = None
         # Bytes before this are kept whatever the bound.
         self.head_end = 0
@@ -32,10 +37,15 @@ class Spool:
         self.synced = 0
         # Set by a failed sync: nothing from here on is ever called durable.
         self.unsafe = False
-        self._directory_fd = directory_fd
+        self._directory_fd = -1
         self._bare_fd = -1
         self._bare_size = 0
         self._bare_waiting = b""
+
+    def create(self, directory_fd: int) -> None:
+        """Makes its file, empty, in the run's directory."""
+        self._directory_fd = directory_fd
+        self.fd = create(f"{self.name}.spool", directory_fd)
 
     def append(self, data: memoryview, bare_places: list[int]) -> None:
         """Takes `data`, with the places of its bare LFs, and writes it as far as it goes in."""
@@ -53,10 +63,18 @@ class Spool:
                 # By offset: what a failed call left behind is written over.
                 done = system.write_at(self.fd, self.waiting, self.size)
                 self.size += done
+                self._tail = self._tail_after(self.waiting[:done]) if self.waiting[done - 1] >= 0x80 else b""
                 self.waiting = self.waiting[done:]
             self.error = None
         except OSError as error:
             self.error = error
+
+    def _tail_after(self, data: memoryview) -> bytes:
+        return (self._tail + bytes(data[-_LONGEST_CUT:]))[-_LONGEST_CUT:]
+
+    def cut(self) -> int:
+        """How many bytes at its end are the beginning of a UTF-8 character, the rest of which has not come."""
+        return len(self._tail) - codecs.utf_8_decode(self._tail, "replace")[1] if self._tail else 0
 
     def _flush_bare(self) -> None:
         if self._bare_fd < 0:

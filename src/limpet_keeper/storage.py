@@ -44,7 +44,6 @@ class Storage:
     def __init__(
         self,
         spools: list[Spool],
-        directory_fd: int,
         journal: Journal,
         control: Control,
         loop: Loop,
@@ -52,7 +51,7 @@ class Storage:
         syncer: Syncer,
     ) -> None:
         self.spools = spools
-        self.directory_fd = directory_fd
+        self.directory_fd = -1
         self.journal = journal
         self.control = control
         self.loop = loop
@@ -76,8 +75,9 @@ class Storage:
         self._bytes_since_room_check = ROOM_CHECK_BYTES
         self._head_bytes = self._max_bytes = self._min_free_bytes = self._step_bytes = 0
 
-    def open(self, streams: list[Stream], settings: Settings) -> None:
+    def open(self, streams: list[Stream], settings: Settings, directory_fd: int) -> None:
         """Begins to read."""
+        self.directory_fd = directory_fd
         self._head_bytes = settings.head_bytes
         self._max_bytes = settings.spool_max_bytes
         self._min_free_bytes = settings.min_free_bytes
@@ -99,8 +99,7 @@ class Storage:
     def _watch(self, stream: Stream, wanted: bool) -> None:
         wanted = wanted and stream.is_open and self.stalled is None
         if wanted and not stream.is_watched:
-            on_event: Callable[[int], bool] = lambda _mask: self._on_readable(stream)  # noqa: E731
-            self.loop.watch(stream.fd, READ, on_event)
+            self.loop.watch(stream.fd, READ, lambda _mask: self._on_readable(stream))
         elif stream.is_watched and not wanted:
             self.loop.forget(stream.fd)
         stream.is_watched = wanted
@@ -136,8 +135,8 @@ class Storage:
         stream.last_read_at = now
         if not (is_close and count < stream.small_bytes and self.may_gather):
             return
-        if self.control.listeners("every"):
-            self.control.tell("every")
+        if self.control.is_heard():
+            self.control.tell(is_quiet=True)
             time.sleep(GATHER_HEARD_S)
         else:
             self._watch(stream, False)
@@ -148,7 +147,7 @@ class Storage:
         count = spool.size - start
         if not count:
             return
-        self.journal.append_wrote(spool.name, start, spool.size)
+        self.journal.append_wrote(spool.name, start, spool.size, spool.cut())
         # The head is what came first over all streams.
         spool.head_end += max(0, min(count, self._head_bytes - self._output_bytes))
         self._output_bytes += count

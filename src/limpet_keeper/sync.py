@@ -61,7 +61,7 @@ class Syncer:
             _thread.start_new_thread(self._run, ())
 
     def _run(self) -> None:
-        while True:
+        while self._work:
             for name, end, call in self._work:
                 try:
                     call()
@@ -70,6 +70,12 @@ class Syncer:
                     self._done.append((name, end, error))
             self._ring()
             self._turn.acquire()
+
+    def stop(self) -> None:
+        """Lets the thread end: there will be no batch any more."""
+        if self._started:
+            self._work = []
+            self._turn.release()
 
     def settle(self) -> bool:
         """Writes down the results of a batch; True when one was done. A failed range is never called durable again."""

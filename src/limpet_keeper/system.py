@@ -9,6 +9,13 @@ import time
 
 from limpet_keeper.bare import c_function, c_int, c_int64, signal
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+CHILD_ENDED = (signal.SIGCHLD,)
+BY_DEFAULT, NOTHING = signal.SIG_DFL, signal.SIG_IGN
+
 LINUX = sys.platform == "linux"
 
 AGAIN_TRIES = 50
@@ -31,9 +38,14 @@ def reset_signals() -> None:
     """Every signal does again what it does by default, whatever was inherited, and none is blocked."""
     signal.set_wakeup_fd(-1)
     # SIGKILL and SIGSTOP have no disposition to reset.
-    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-        signal.signal(number, signal.SIG_DFL)
+    handle(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def handle(numbers: Iterable[int], how: signal.Handlers) -> None:
+    """From now on these signals do what they do by default, or nothing."""
+    for number in numbers:
+        signal.signal(number, how)
 
 
 def become_subreaper() -> bool:
@@ -73,7 +85,7 @@ def read_small(path: str) -> bytes:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            while part := os.read(fd, 65536):
+            while part := os.read(fd, 4096):
                 parts.append(part)
         finally:
             os.close(fd)

@@ -94,14 +94,13 @@ def send(process: Found, number: int) -> bool:
 class Tree:
     """The processes below the keeper, and those among them that it was not allowed to signal."""
 
-    def __init__(self, cgroup: str | None) -> None:
-        self.root = os.getpid()
-        self.cgroup = cgroup
+    def __init__(self) -> None:
+        self.cgroup: str | None = None
         self.denied: dict[int, int] = {}
 
     def living(self) -> dict[int, Found]:
         """Everything of the run that lives now."""
-        return descendants(self.root)
+        return descendants(os.getpid())
 
     def signal(self, *numbers: int) -> int:
         """Sends each of `numbers` to every process of the run; how many it reached."""

@@ -96,10 +96,10 @@ def test_a_directory_that_exists_fails_in_a_nursery_and_is_left_alone(tmp_path: 
 
 @pytest.mark.requirement("F46")
 def test_a_nursery_that_cannot_fork_says_so_and_goes_on(tmp_path: Path) -> None:
-    """Injector: strace lets the nursery's first fork fail."""
+    """Injector: strace lets the nursery's first forks fail: that of its rehearsal, and that of a keeper."""
     log = tmp_path / "strace.log"
     calls = "clone,clone3,vfork,fork"
-    prefix = ["strace", "-o", str(log), "-e", f"trace={calls}", "-e", f"inject={calls}:error=EAGAIN:when=1"]
+    prefix = ["strace", "-o", str(log), "-e", f"trace={calls}", "-e", f"inject={calls}:error=EAGAIN:when=1..2"]
     with Nursery(prefix=prefix) as nursery:
         answer = nursery.prepare(tmp_path / "first")
         assert "(INJECTED)" in log.read_text()
@@ -109,6 +109,43 @@ def test_a_nursery_that_cannot_fork_says_so_and_goes_on(tmp_path: Path) -> None:
             assert keeper.sh("echo on")["ok"]
             keeper.wait_gone()
             assert_whole(keeper, "stdout", b"on\n")
+
+
+@pytest.mark.requirement("1.11")
+def test_a_rehearsal_leaves_nothing_behind(tmp_path: Path) -> None:
+    """strace only counts what the nursery makes and removes before its first keeper."""
+    log = tmp_path / "strace.log"
+    prefix = ["strace", "-o", str(log), "-e", "trace=mkdir,rmdir"]
+    with Nursery(prefix=prefix) as nursery, nursery.keeper(tmp_path / "run") as keeper:
+        calls = [line for line in log.read_text().splitlines() if '("/dev/shm/limpet-' in line]
+        assert [call.split("(")[0] for call in calls] == ["mkdir", "rmdir"] * 10
+        assert all(call.endswith("= 0") for call in calls)
+        nursery_proc = Path(f"/proc/{keeper.pid}/status").read_text().split("PPid:\t", 1)[1].split("\n", 1)[0]
+        proc = Path("/proc", nursery_proc)
+        assert sorted(fd.name for fd in (proc / "fd").iterdir()) == ["0", "1", "2"]
+        (task,) = (proc / "task").iterdir()
+        assert (task / "children").read_text().split() == [str(keeper.pid)]
+
+
+def test_a_nursery_that_cannot_rehearse_makes_keepers_all_the_same(tmp_path: Path) -> None:
+    """Injector: strace lets the first mkdir fail, that of the rehearsal."""
+    log = tmp_path / "strace.log"
+    prefix = ["strace", "-o", str(log), "-e", "trace=mkdir", "-e", "inject=mkdir:error=EACCES:when=1"]
+    with Nursery(prefix=prefix) as nursery, nursery.keeper(tmp_path / "run") as keeper:
+        assert log.read_text().count("(INJECTED)") == 1
+        assert keeper.sh("echo on")["ok"]
+        keeper.wait_gone()
+        assert_whole(keeper, "stdout", b"on\n")
+
+
+def test_a_keeper_with_a_command_has_little_memory_of_its_own(tmp_path: Path) -> None:
+    """A bound with room for other interpreters; what it is here, `python -m bench MEM` says."""
+    with Nursery() as nursery, nursery.keeper(tmp_path / "run") as keeper:
+        assert keeper.start("sleep", "600")["ok"]
+        rollup = Path(f"/proc/{keeper.pid}/smaps_rollup").read_text()
+        assert int(rollup.split("Private_Dirty:", 1)[1].split()[0]) <= 1280
+        assert keeper.call("kill", signal="SIGKILL")["ok"]
+        keeper.wait_gone()
 
 
 @contextmanager
