@@ -10,6 +10,8 @@ import msgspec
 from limpet.dialects.runs.types import describe
 from limpet.engine.live_run import LiveRun
 from limpet.model.run import Run
+from limpet.store.blobs import spool_name
+from limpet.store.memory_blobs import MemoryBlobs
 from limpet.store.run_directory import RunDirectory
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
@@ -24,6 +26,14 @@ def recall(directory: Path) -> Run:
         return live.run
     finally:
         live.detach()
+
+
+def spools(directory: Path) -> MemoryBlobs:
+    """Its spools, under the names that they have in a home."""
+    blobs = MemoryBlobs()
+    for path in directory.glob("*/*.spool"):
+        blobs.write(spool_name(directory.name, int(path.parent.name), path.stem), 0, path.read_bytes())
+    return blobs
 
 
 def public_state(directory: Path) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from limpet.store.run_directory import RunDirectory
 from limpet_keeper import lean_json
 from limpet_keeper.journal import decode_lines, encode_line
 from tests.faults.disks import need
-from tests.formats.golden_run import GOLDEN, MANIFEST, public_state, recall
+from tests.formats.golden_run import GOLDEN, MANIFEST, public_state, recall, spools
 from tests.formats.record_golden import CASES, Recording, record_one, stalled
 from tests.keeper.samples import read_bare_lf, unfold
 
@@ -118,7 +118,7 @@ def test_recorded_text_reads_as_it_was_said() -> None:
         ("stalled", "stdout", "x" * 30000),
         ("terminal", "pty", "typed\ngot typed\nhide\n10%\r20%\rbare\nwith\nbare\n"),
     ):
-        page = read_range(recall(V1 / name), RunDirectory(V1 / name), stream, 0, 1 << 20, "utf-8")
+        page = read_range(recall(V1 / name), spools(V1 / name), stream, 0, 1 << 20, "utf-8")
         assert (page.data, page.eof) == (text, True), name
 
 
@@ -132,13 +132,13 @@ def test_a_recorded_terminal_gives_its_raw_bytes_back() -> None:
 
 @pytest.mark.requirement("0.7", "1.5")
 def test_a_recorded_hole_is_refused_and_what_stands_around_it_is_read() -> None:
-    run, directory = recall(V1 / "hole"), RunDirectory(V1 / "hole")
-    before = read_range(run, directory, "stdout", 0, 1 << 20, "utf-8")
+    run, blobs = recall(V1 / "hole"), spools(V1 / "hole")
+    before = read_range(run, blobs, "stdout", 0, 1 << 20, "utf-8")
     assert (before.data, before.next_offset, before.base, before.eof) == ("1" * 4096, 4096, 20480, False)
     with pytest.raises(Refusal, match="given up") as gone:
-        read_range(run, directory, "stdout", before.next_offset, 1 << 20, "utf-8")
+        read_range(run, blobs, "stdout", before.next_offset, 1 << 20, "utf-8")
     assert (gone.value.code, gone.value.fields["base"]) == ("gone", 20480)
-    after = read_range(run, directory, "stdout", 20480, 1 << 20, "utf-8")
+    after = read_range(run, blobs, "stdout", 20480, 1 << 20, "utf-8")
     assert (after.data, after.eof) == ("6" * 4096, True)
 
 
