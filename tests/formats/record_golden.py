@@ -115,7 +115,7 @@ def killed(run: Recording) -> None:
 def terminal(run: Recording) -> None:
     """A terminal: typed and hidden input, a new size, a signal, lone CRs and LFs that came bare."""
     script = r"read a; echo got $a; stty -echo; echo hide; read b; printf '10%%\r20%%\r'; "
-    script += r"stty -opost; printf 'bare\nwith\r\nbare\n'; sleep 1000"
+    script += r"stty -opost; printf 'bare\nwith\r\nbare\n'; exec sleep 1000"
     run.start("/bin/sh", "-c", script, size=(24, 80))
     assert run.keeper.write(b"typed\n")["ok"]
     run.keeper.wait_until(lambda _facts: b"hide\n" in run.keeper.spool("pty"))
