@@ -1,6 +1,8 @@
 """`verify` finds what does not fit, names file, offset and record, changes nothing, and raises no false alarm (5.3)."""
 
+import contextlib
 import os
+import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,6 +11,7 @@ import pytest
 
 from .fifos import Gate, Lifeline
 from .home import Answer, Home, json_lines
+from .items import everything
 from .remains import attempt_directory, contents, fact_offset, flip, reboot, seal
 from .surface import Http, Surface
 
@@ -164,7 +167,7 @@ def replace(file: Path) -> None:
         (damage, "spool_damaged"),
         (replace, "spool_damaged"),
         (shorten, "spool_short"),
-        (Path.unlink, "spool_short"),
+        (Path.unlink, "missing"),
         (append, "spool_long"),
     ],
     ids=["flip", "replace", "shorten", "remove", "append"],
@@ -197,22 +200,38 @@ def test_modes_that_let_others_in(new_home: NewHome) -> None:
 
 @pytest.mark.requirement("5.3", "F30")
 def test_a_database_that_differs_from_the_files(new_home: NewHome) -> None:
-    """Injector: an older copy of the database put back while no daemon runs."""
+    """Injector: a row changed with SQLite's own means while no daemon runs."""
+    home = new_home()
+    home.start()
+    whole, changed = ended_run(home), ended_run(home)
+    assert home.limpet("stop").returncode == 0
+    with contextlib.closing(sqlite3.connect(home.path / "memory" / "sessions.db")) as database:
+        row = "UPDATE exec_run_states SET state = replace(state, ?, ?) WHERE run_id = ?"
+        assert database.execute(row, ('"exit_code":3', '"exit_code":0', changed)).rowcount == 1
+        database.commit()
+    told = by_cli(home)
+    assert problems(told) == {"state_differs"}, told
+    assert {finding["run_id"] for finding in told["findings"]} == {changed} != {whole}, told
+
+
+@pytest.mark.requirement("5.3", "F30")
+def test_a_database_that_is_behind_the_files_is_filled_again(new_home: NewHome) -> None:
+    """Injector: an older copy of the database put back while no daemon runs. What it lacks is in the files."""
     home = new_home()
     home.start()
     ended_run(home)
     assert home.limpet("stop").returncode == 0
     old = (home.path / "memory" / "sessions.db").read_bytes()
     home.start()
-    missing = ended_run(home)
+    lacking = ended_run(home)
+    before = everything(Http(home), [lacking])
     assert home.limpet("stop").returncode == 0
     for file in (home.path / "memory").glob("sessions.db-*"):
         file.unlink()
     (home.path / "memory" / "sessions.db").write_bytes(old)
-    told = by_cli(home)
-    assert "state_differs" in problems(told), told
-    assert {finding["run_id"] for finding in told["findings"]} == {missing}, told
+    assert by_cli(home)["sound"] is True
     home.start()
+    assert everything(Http(home), [lacking]) == before
     assert by_cli(home)["sound"] is True
 
 
