@@ -1,0 +1,185 @@
+"""From a caller's text to a pattern both engines read alike, or to a refusal in plain words."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections import OrderedDict
+from typing import Any, Final, Literal, get_args
+
+from limpet.engine.matching import anchors, tree
+from limpet.engine.matching.hyperscan_streams import Database, TooLarge
+from limpet.engine.matching.scanner import Scanner
+from limpet.engine.matching.scan_line import LineScanner
+from limpet.engine.matching.scan_stream import StreamScanner
+from limpet.engine.matching.scan_text import TextScanner
+from limpet.engine.matching.syntax import NotOurs, literal, read
+from limpet.model.errors import Refusal
+
+MatchType = Literal["regex", "line", "substring"]
+
+MOST_TEXT_BYTES: Final = 4096
+"""A longer pattern is refused."""
+MOST_PLACES: Final = 20_000
+"""A pattern that is larger with its repetitions written out is refused."""
+KEPT_PATTERNS: Final = 256
+RE2_BYTES: Final = 8 << 20
+
+_ANY = rb"[\x00-\xff]"
+_NO_NEWLINE = rb"[\x00-\x09\x0b-\xff]"
+
+
+class Pattern:
+    """What is looked for, ready to be scanned for. Any number of scanners, in any thread, use one at once."""
+
+    def __init__(self, text: str, match_type: MatchType) -> None:
+        self.text = text
+        self.match_type: MatchType = match_type
+        raw = _encoded(text)
+        self.raw: Final = raw
+        if match_type == "substring":
+            if not raw:
+                raise NotOurs("it is empty")
+            self.tree: tree.Node = literal(raw)
+        else:
+            self.tree = _tree(text, raw, of_line=match_type == "line")
+        self.facts = tree.facts(self.tree)
+        self.expression, self.leads = (raw, False) if match_type == "substring" else _expression(self.tree)
+        self.line_engine: Any = _re2(tree.written(self.tree, groups=True)) if match_type == "line" else None
+        self.names: dict[int, str] = {}
+        if match_type == "line":
+            self.names = {number: name for name, number in _re2(text).groupindex.items()}
+        self.database: Database | None = None
+        if match_type == "regex":
+            self.database = _database(self.expression)
+
+    def scanner(self, offset: int, line_before: bytes = b"", *, most_hits: int | None = None) -> Scanner:
+        """Looks from `offset` on, which is where the next bytes that are fed lie.
+
+        `line_before` is what stands on the line before `offset` (its end will do; empty at a line's start).
+        `most_hits`: the scanner stops looking once it has found as many.
+        """
+        match self.match_type:
+            case "regex":
+                return StreamScanner(self, offset, line_before, most_hits)
+            case "line":
+                return LineScanner(self, offset, line_before, most_hits)
+            case "substring":
+                return TextScanner(self, offset, line_before, most_hits)
+
+
+_lock = threading.Lock()
+_patterns: OrderedDict[tuple[str, str], Pattern | str] = OrderedDict()
+
+
+def compile_pattern(text: str, match_type: MatchType = "regex", *, field: str = "regex") -> Pattern:
+    """A pattern, or the refusal `invalid_argument` that names `field`.
+
+    May take some 100 ms and releases the interpreter's lock for nearly all of it: call it in a thread. The latest are kept.
+    """
+    if match_type not in get_args(MatchType):
+        raise Refusal("invalid_argument", f"match_type is one of {', '.join(get_args(MatchType))}", field="match_type")
+    key = (text, match_type)
+    with _lock:
+        made = _patterns.get(key)
+        if made is not None:
+            _patterns.move_to_end(key)
+    if made is None:
+        try:
+            made = Pattern(text, match_type)
+        except NotOurs as no:
+            made = str(no)
+        with _lock:
+            _patterns[key] = made
+            while len(_patterns) > KEPT_PATTERNS:
+                _patterns.popitem(last=False)
+    if isinstance(made, str):
+        raise Refusal("invalid_argument", f"{field} cannot be used: {made}", field=field)
+    return made
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        raw = text.encode()
+    except UnicodeEncodeError:
+        raise NotOurs("it is no text that UTF-8 can hold") from None
+    if len(raw) > MOST_TEXT_BYTES:
+        raise NotOurs(f"it is {len(raw)} bytes long, and {MOST_TEXT_BYTES} are the most")
+    return raw
+
+
+def _tree(text: str, raw: bytes, *, of_line: bool) -> tree.Node:
+    try:
+        _re2(text)
+    except _engine().error as error:
+        raise NotOurs(_words(error)) from None
+    node = read(text, of_line=of_line)
+    if of_line:
+        node = tree.within_a_line(node)
+    known = tree.facts(node)
+    if known.least == 0:
+        raise NotOurs("it can match nothing at all: have it match one byte at least")
+    if known.places > MOST_PLACES:
+        raise NotOurs("it is too large with its repetitions written out")
+    return node
+
+
+def _expression(node: tree.Node) -> tuple[bytes, bool]:
+    """For hyperscan; and whether it takes one byte before the match along, which tells what `^`, `\\b` and `\\B` look at."""
+    try:
+        ended, _ = anchors.settle(node, "$", anchors.OUTSIDE)
+        if not tree.has_mark(ended, "^"):
+            leads = tree.has_mark(ended, "bB")
+            text = tree.written(ended, groups=False)
+            return ((_ANY + b"(?:" + text + b")") if leads else text), leads
+        ways: list[bytes] = []
+        for before, beside in ((rb"\x0a", anchors.LINE_EDGE), (_NO_NEWLINE, anchors.NO_EDGE)):
+            settled, possible = anchors.settle(ended, "^", beside)
+            if possible:
+                ways.append(before + b"(?:" + tree.written(settled, groups=False) + b")")
+    except anchors.Unsettled:
+        raise NotOurs(
+            "`^` may stand where a match begins and `$` where it ends, or beside what is always a newline or never one"
+        ) from None
+    if not ways:
+        raise NotOurs("it can never match")
+    return b"|".join(ways), True
+
+
+def _database(expression: bytes) -> Database:
+    try:
+        return Database([expression], once=False)
+    except TooLarge as error:
+        words = str(error)
+        if "never match" in words:
+            raise NotOurs("it can never match") from None
+        if "too large" in words:
+            raise NotOurs(
+                "the engine finds it too large: use fewer or smaller repetitions, or match_type `line`"
+            ) from None
+        raise NotOurs(f"the engine does not take it ({words.rstrip('.')})") from None
+
+
+def _engine() -> Any:
+    return importlib.import_module("re2")
+
+
+def _re2(pattern: str | bytes) -> Any:
+    re2 = _engine()
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = RE2_BYTES
+    if isinstance(pattern, bytes):
+        options.encoding = re2.Options.Encoding.LATIN1
+        pattern = b"(?m)" + pattern
+    return re2.compile(pattern, options)
+
+
+def _words(error: Exception) -> str:
+    said = error.args[0] if error.args else ""
+    words = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+    if words.startswith("invalid perl operator: (?") and words[25:26] in ("=", "!", "<"):
+        return f"look-around is not linear in time ({words})"
+    if words.startswith("invalid escape sequence: \\") and words[26:27].isdigit():
+        return f"back references are not linear in time ({words})"
+    return f"{words} (the syntax is RE2's)"
