@@ -57,7 +57,7 @@ class Database:
 
 
 class Stream:
-    """Bytes in pieces. To be closed, or its memory is lost; never used again once a scan found something (`once` apart)."""
+    """Bytes in pieces. To be closed once, and not used again when a scan has found something (`once` apart)."""
 
     def __init__(self, hs: Any, database: hyperscan.Database, alone: threading.Lock, *, once: bool) -> None:
         self._found: list[Found] = []
@@ -70,8 +70,8 @@ class Stream:
             found.append((number, start, end))
             return not once
 
-        # The binding counts no reference of its own to what it is given. `stream` counts one too many, `__enter__` takes it
-        # away again: exactly one of each, or memory is lost or freed twice.
+        # The binding counts no reference of its own to what it is given. `stream` counts one too many for what it
+        # returns, `__enter__` one too few: exactly one of each, or memory is lost or freed twice.
         self._kept = (database, note)
         self._stream: hyperscan.Stream = database.stream(match_event_handler=note)  # pyright: ignore
         self._stream.__enter__()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import threading
 from collections import OrderedDict
@@ -9,10 +10,10 @@ from typing import Any, Final, Literal, get_args
 
 from limpet.engine.matching import anchors, tree
 from limpet.engine.matching.hyperscan_streams import Database, TooLarge
-from limpet.engine.matching.scanner import Scanner
 from limpet.engine.matching.scan_line import LineScanner
 from limpet.engine.matching.scan_stream import StreamScanner
 from limpet.engine.matching.scan_text import TextScanner
+from limpet.engine.matching.scanner import Scanner
 from limpet.engine.matching.syntax import NotOurs, literal, read
 from limpet.model.errors import Refusal
 
@@ -42,16 +43,22 @@ class Pattern:
                 raise NotOurs("it is empty")
             self.tree: tree.Node = literal(raw)
         else:
-            self.tree = _tree(text, raw, of_line=match_type == "line")
+            self.tree = _tree(text, of_line=match_type == "line")
         self.facts = tree.facts(self.tree)
-        self.expression, self.leads = (raw, False) if match_type == "substring" else _expression(self.tree)
-        self.line_engine: Any = _re2(tree.written(self.tree, groups=True)) if match_type == "line" else None
-        self.names: dict[int, str] = {}
-        if match_type == "line":
-            self.names = {number: name for name, number in _re2(text).groupindex.items()}
+        self.expression: bytes | None = None
+        """For hyperscan. Of a line: what finds the lines to look at, if the engine can say it at all."""
+        self.leads = False
         self.database: Database | None = None
+        self.line_engine: Any = None
+        self.names: dict[int, str] = {}
         if match_type == "regex":
+            self.expression, self.leads = _expression(self.tree)
             self.database = _database(self.expression)
+        elif match_type == "line":
+            with contextlib.suppress(NotOurs):
+                self.expression, self.leads = _expression(self.tree)
+            self.line_engine = _re2(tree.written(self.tree, groups=True))
+            self.names = {number: name for name, number in _re2(text).groupindex.items()}
 
     def scanner(self, offset: int, line_before: bytes = b"", *, most_hits: int | None = None) -> Scanner:
         """Looks from `offset` on, which is where the next bytes that are fed lie.
@@ -75,7 +82,7 @@ _patterns: OrderedDict[tuple[str, str], Pattern | str] = OrderedDict()
 def compile_pattern(text: str, match_type: MatchType = "regex", *, field: str = "regex") -> Pattern:
     """A pattern, or the refusal `invalid_argument` that names `field`.
 
-    May take some 100 ms and releases the interpreter's lock for nearly all of it: call it in a thread. The latest are kept.
+    Call it in a thread: it may take some 100 ms, and releases the interpreter's lock for most of it. The latest are kept.
     """
     if match_type not in get_args(MatchType):
         raise Refusal("invalid_argument", f"match_type is one of {', '.join(get_args(MatchType))}", field="match_type")
@@ -108,7 +115,7 @@ def _encoded(text: str) -> bytes:
     return raw
 
 
-def _tree(text: str, raw: bytes, *, of_line: bool) -> tree.Node:
+def _tree(text: str, *, of_line: bool) -> tree.Node:
     try:
         _re2(text)
     except _engine().error as error:
@@ -125,7 +132,7 @@ def _tree(text: str, raw: bytes, *, of_line: bool) -> tree.Node:
 
 
 def _expression(node: tree.Node) -> tuple[bytes, bool]:
-    """For hyperscan; and whether it takes one byte before the match along, which tells what `^`, `\\b` and `\\B` look at."""
+    """For hyperscan; and whether it takes the byte before a match along, which `^`, `\\b` and `\\B` look at."""
     try:
         ended, _ = anchors.settle(node, "$", anchors.OUTSIDE)
         if not tree.has_mark(ended, "^"):

@@ -60,6 +60,10 @@ class LineScanner(Scanner):
         self.restart_at = self.position
         return self._one(whole, base) if self._length else []
 
+    def close(self) -> None:
+        self._line.clear()
+        self._length = 0
+
     def _keep(self, data: bytes) -> None:
         if self._length <= LINE_BYTES:
             self._line += data[: LINE_BYTES + 1 - self._length]
@@ -92,6 +96,7 @@ class LineScanner(Scanner):
     def _search(self, whole: bytes, start: int, end: int, shift: int, *, cut: bool) -> list[Hit]:
         hits: list[Hit] = []
         line_end = in_line = 0
+        floor = start
         while start < end and not self._enough(hits):
             found = self._engine.search(whole, start, end)
             if found is None:
@@ -105,8 +110,8 @@ class LineScanner(Scanner):
                 start = line_end
                 continue
             in_line += 1
-            first = max(start, begin_of(whole, first))
-            widened = end_of(whole, last, over=True)
+            first = max(start, begin_of(whole, first, floor))
+            widened = end_of(whole, last, floor, over=True)
             last = widened if widened is not None and widened <= line_end else last
             hits.append(Hit(first + shift, last + shift, self._groups(found), cut))
             start = last

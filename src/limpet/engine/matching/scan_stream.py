@@ -59,8 +59,8 @@ class StreamScanner(Scanner):
         hits = self._look(data, over=False)
         if self._newlines is not None:
             self._count_newlines(data, begun)
-        if self._waiting is None:
-            self.restart_at = max(self.restart_at, self._floor, self._earliest())
+        earliest = self._earliest() if self._waiting is None else 0
+        self.restart_at = max(self.restart_at, self._floor, earliest)
         return hits
 
     def _finish(self) -> list[Hit]:

@@ -36,3 +36,6 @@ class TextScanner(Scanner):
 
     def _finish(self) -> list[Hit]:
         return []
+
+    def close(self) -> None:
+        self._open = b""

@@ -56,6 +56,7 @@ class Scanner(abc.ABC):
         """What is found now that output has ended."""
         return [] if self.done else self._counted(self._finish())
 
+    @abc.abstractmethod
     def close(self) -> None:
         """Frees what it holds; nothing is fed after."""
 

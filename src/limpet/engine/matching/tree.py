@@ -209,7 +209,7 @@ def within_a_line(node: Node) -> Node:
 
 
 def written(node: Node, *, groups: bool) -> bytes:
-    """In the few words that RE2 and hyperscan share: bytes and sets by number, marks per line. With groups or without."""
+    """In the few words that RE2 and hyperscan share: bytes and sets by number, marks per line."""
     match node:
         case One(of):
             return _set(of)

@@ -60,22 +60,25 @@ def _rows(first: int, last: int) -> Iterator[list[tuple[int, int]]]:
     yield list(zip(chr(first).encode(), chr(last).encode(), strict=True))
 
 
-def begin_of(data: bytes, place: int) -> int:
-    """Where the character begins that the byte at `place` belongs to; bytes that are no character are one each."""
+def begin_of(data: bytes, place: int, floor: int = 0) -> int:
+    """Where the character begins that the byte at `place` belongs to; bytes that are no character are one each.
+
+    Nothing before `floor` is looked at.
+    """
     if place >= len(data) or data[place] & 0xC0 != 0x80:
         return place
-    for begin in range(place - 1, max(place - 4, -1), -1):
+    for begin in range(place - 1, max(place - 4, floor - 1), -1):
         if data[begin] & 0xC0 != 0x80:
             end = _end(data, begin)
             return begin if end is not None and end > place else place
     return place
 
 
-def end_of(data: bytes, place: int, *, over: bool) -> int | None:
+def end_of(data: bytes, place: int, floor: int = 0, *, over: bool) -> int | None:
     """Where the character ends that `place` is inside of; None: more bytes must tell, and the data is not `over`."""
     if place < len(data) and data[place] & 0xC0 != 0x80:
         return place
-    for begin in range(place - 1, max(place - 4, -1), -1):
+    for begin in range(place - 1, max(place - 4, floor - 1), -1):
         if data[begin] & 0xC0 != 0x80:
             end = _end(data, begin)
             if end is None:
