@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import background, calls, memory, report, shells, store, streams
+from bench import background, calls, matching, memory, report, shells, store, streams
 from bench.measure import Row, Setting
 
 SCENARIOS: dict[str, Callable[[Setting], list[Row]]] = {
@@ -21,6 +21,7 @@ SCENARIOS: dict[str, Callable[[Setting], list[Row]]] = {
     "S3b": streams.through_a_pty,
     "MEM": memory.keepers,
     "STORE": store.doors,
+    "MATCH": matching.watchers,
 }
 
 

@@ -11,6 +11,8 @@ import msgspec
 import pytest
 
 from fuzz.engine import bent
+from limpet.engine.matching import utf8
+from limpet.engine.matching.scan_stream import StreamScanner
 from limpet.model.facts import AnyFact, Resumed, Stalled
 from limpet.model.run import Run, fold
 from limpet_keeper import control
@@ -83,6 +85,18 @@ def answer_twice(self: Connection, to: float | None, **fields: Any) -> None:
     connection_answer(self, to, **fields)
 
 
+def hasty_end(data: bytes, place: int, floor: int = 0, *, over: bool) -> int | None:
+    """Waits for no byte of a character."""
+    del over
+    return character_end(data, place, floor, over=True)
+
+
+def late(self: StreamScanner) -> int:
+    """A match that has begun is forgotten by who starts again."""
+    return self.position
+
+
+character_end = utf8.end_of
 control_check, connection_answer = control.check, Connection.answer
 
 PLANTS: list[tuple[str, Any, str, Callable[..., Any]]] = [
@@ -92,6 +106,8 @@ PLANTS: list[tuple[str, Any, str, Callable[..., Any]]] = [
     ("facts", "fuzz.targets.facts", "fold", remembering),
     ("merge", "fuzz.targets.merge", "merge", one_behind_the_other),
     ("folding", "fuzz.targets.folding", "Folder", Hasty),
+    ("matching", "limpet.engine.matching.scan_stream", "end_of", hasty_end),
+    ("matching", "limpet.engine.matching.scan_stream.StreamScanner", "_earliest", late),
     ("operation", "fuzz.targets.operation", "decode", lenient),
     ("control", "limpet_keeper.control", "check", raising_check),
     ("control", "limpet_keeper.control", "check", lax_check),

@@ -19,10 +19,12 @@ from limpet.model.errors import Refusal
 
 MatchType = Literal["regex", "line", "substring"]
 
-MOST_TEXT_BYTES: Final = 4096
-"""A longer pattern is refused."""
-MOST_PLACES: Final = 20_000
-"""A pattern that is larger with its repetitions written out is refused."""
+MOST_TEXT_BYTES: Final = 2048
+"""A longer pattern is refused: with its length and size, the time to compile it is bounded."""
+MOST_PLACES: Final = 4000
+"""A pattern is refused that matches more bytes and marks one by one, repetitions written out."""
+MOST_COUNTED: Final = 600
+"""The same, of counted repetitions alone: RE2 may need time for each of them at each byte."""
 KEPT_PATTERNS: Final = 256
 RE2_BYTES: Final = 8 << 20
 
@@ -126,7 +128,7 @@ def _tree(text: str, *, of_line: bool) -> tree.Node:
     known = tree.facts(node)
     if known.least == 0:
         raise NotOurs("it can match nothing at all: have it match one byte at least")
-    if known.places > MOST_PLACES:
+    if known.places > MOST_PLACES or known.counted > MOST_COUNTED:
         raise NotOurs("it is too large with its repetitions written out")
     return node
 

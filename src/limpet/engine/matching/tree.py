@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 ALL: Final = (1 << 256) - 1
@@ -84,8 +85,8 @@ class Facts:
     """No match has more newlines; None where nothing bounds it."""
     places: int
     """How many places an automaton of it has: repetitions written out."""
-    bounded: int
-    """The same, of what repeats a bounded number of times only."""
+    counted: int
+    """How many of these come of repetitions that are counted: they cost the most."""
 
 
 def facts(node: Node) -> Facts:
@@ -103,7 +104,7 @@ def facts(node: Node) -> Facts:
                 _sum([one.most for one in each]),
                 _sum([one.newlines for one in each]),
                 sum(one.places for one in each),
-                sum(one.bounded for one in each),
+                sum(one.counted for one in each),
             )
         case Any(ways):
             each = [facts(way) for way in ways]
@@ -112,18 +113,18 @@ def facts(node: Node) -> Facts:
                 _most([one.most for one in each]),
                 _most([one.newlines for one in each]),
                 sum(one.places for one in each),
-                sum(one.bounded for one in each),
+                sum(one.counted for one in each),
             )
         case Many(part, least, most, _):
             one = facts(part)
             times = max(least, 1) if most is None else most
-            written = max(one.places, one.bounded) * times
+            written = max(one.places, one.counted) * times
             return Facts(
                 one.least * least,
                 _times(one.most, most),
                 _times(one.newlines, most),
                 written,
-                written if times > 1 else one.bounded,
+                written if times > 1 else one.counted,
             )
 
 
@@ -246,6 +247,7 @@ def _count(least: int, most: int | None) -> bytes:
             return b"{%d}" % least if least == most else b"{%d,%d}" % (least, most)
 
 
+@lru_cache(maxsize=1024)
 def _set(of: int) -> bytes:
     if of == 0:
         return rb"[^\x00-\xff]"
@@ -257,5 +259,9 @@ def _set(of: int) -> bytes:
             else:
                 ranges.append((value, value))
     if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
-        return rb"\x%02x" % ranges[0][0]
-    return b"[" + b"".join(rb"\x%02x" % a if a == b else rb"\x%02x-\x%02x" % (a, b) for a, b in ranges) + b"]"
+        return _byte(ranges[0][0])
+    return b"[" + b"".join(_byte(a) if a == b else _byte(a) + b"-" + _byte(b) for a, b in ranges) + b"]"
+
+
+def _byte(value: int) -> bytes:
+    return bytes([value]) if WORD >> value & 1 else rb"\x%02x" % value
