@@ -1,4 +1,4 @@
-"""MATCH: bytes a second past patterns that are watched for: that find nothing, that find all the time, in lines long and short."""
+"""MATCH: bytes a second past watched patterns that find nothing, or all the time, in lines long and short."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ PIECE_BYTES = 64 << 10
 MOST_HITS = 1001
 LINE = b"2026-11-19 20:34:11 [worker-%d] compiled module %d of 4096 in 0.12 s, nothing to say about it\n"
 REGEXES = (
-    "error\\[E%d\\]", "\\bFAIL%d\\b", "^panic%d: .*$", "listening on port %d\\b", "(?i)exception%d|traceback%d", "[0-9]+ failed, %d passed",
+    "error\\[E%d\\]", "\\bFAIL%d\\b", "^panic%d: .*$", "listening on port %d\\b", "(?i)exception%d|traceback%d",
+    "[0-9]+ failed, %d passed",
     "segfault at 0x[0-9a-f]+ %d$", "Killed%d", "out of memory.*%d", "^\\s*\\^%d",
 )  # fmt: skip
 
@@ -33,7 +34,12 @@ def watchers(setting: Setting) -> list[Row]:
             facts = Row("MATCH", f"{count} of `{kind}` that find nothing (limit: 1)", "MB/s", rates, one)
             rows.append(facts)
     rows += [
-        Row("MATCH", what, "MB/s", _rates(lambda p=pattern: WatchSet([p], [0], most_hits=most), data[:size], 1, rounds))
+        Row(
+            "MATCH",
+            what,
+            "MB/s",
+            _rates(lambda p=pattern, m=most: WatchSet([p], [0], most_hits=m), data[:size], 1, rounds),
+        )
         for what, pattern, size, most in (
             ("a hit at each byte, `.`", compile_pattern("."), 4 * PIECE_BYTES, None),
             ("the same, 1001 hits and no more", compile_pattern("."), len(data), MOST_HITS),

@@ -14,8 +14,7 @@ def compiled(pattern: bytes) -> re.Pattern[bytes]:
 
 
 def matches(pattern: bytes, data: bytes, start: int, end: int) -> bool:
-    """Whether exactly `data[start:end]` matches where it stands. `re` cannot say both of that and of what is behind it: a
-    look-ahead for what is left does."""
+    """Whether exactly `data[start:end]` matches where it stands; the look-ahead leaves it its neighbours."""
     found = re.compile(b"(?:" + pattern + rb")(?=[\x00-\xff]{%d}(?![\x00-\xff]))" % (len(data) - end), re.MULTILINE)
     return found.match(data, start) is not None
 

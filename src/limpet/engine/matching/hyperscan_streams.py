@@ -73,7 +73,7 @@ class Stream:
         # The binding counts no reference of its own to what it is given. `stream` counts one too many for what it
         # returns, `__enter__` one too few: exactly one of each, or memory is lost or freed twice.
         self._kept = (database, note)
-        self._stream: hyperscan.Stream = database.stream(match_event_handler=note)  # pyright: ignore
+        self._stream: Any = database.stream(match_event_handler=note)
         self._stream.__enter__()
 
     def scan(self, data: bytes | memoryview) -> list[Found]:

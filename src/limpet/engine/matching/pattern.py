@@ -84,7 +84,7 @@ _patterns: OrderedDict[tuple[str, str], Pattern | str] = OrderedDict()
 def compile_pattern(text: str, match_type: MatchType = "regex", *, field: str = "regex") -> Pattern:
     """A pattern, or the refusal `invalid_argument` that names `field`.
 
-    Call it in a thread: it may take some 100 ms, and releases the interpreter's lock for most of it. The latest are kept.
+    Call it in a thread: it may take half a second, mostly without the interpreter's lock. The latest are kept.
     """
     if match_type not in get_args(MatchType):
         raise Refusal("invalid_argument", f"match_type is one of {', '.join(get_args(MatchType))}", field="match_type")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from limpet.engine.matching.hyperscan_streams import Database
 from limpet.engine.matching.scan_stream import AROUND_BYTES
@@ -13,6 +13,14 @@ if TYPE_CHECKING:
 
 KEPT_BYTES: Final = 64 << 10
 """How far back the bytes are kept that a scanner of one pattern alone starts with."""
+
+
+class Restart(NamedTuple):
+    """Where a scanner starts, the byte before (if it is on the same line), and the bytes up to the position."""
+
+    offset: int
+    line_before: bytes
+    data: bytes
 
 
 def shareable(pattern: Pattern) -> bool:
@@ -33,7 +41,7 @@ class Shared:
         expressions = [pattern.expression or b"" for pattern in patterns.values()]
         self._stream = Database(expressions, once=True).open()
         early = self._stream.scan(line_before[-1:] or b"\n") if any(one.leads for one in patterns.values()) else []
-        # to a pattern that does not look back, the byte before is one more byte: it may be said too early, never too late
+        # to a pattern that does not look back, the byte before is one more: it may be said too early, never too late
         self._early = {self._numbers[number] for number, _, _ in early}
         self.members = set(patterns)
         self.position = offset
@@ -47,7 +55,7 @@ class Shared:
     def feed(self, data: bytes) -> set[int]:
         """Members that may have been found: they are members no longer."""
         flagged = {self._numbers[number] for number, _, _ in self._stream.scan(data)} | self._early
-        self._early = set()
+        self._early = set[int]()
         return self._let_go(flagged)
 
     def finish(self) -> set[int]:
@@ -68,27 +76,28 @@ class Shared:
         by_width = self._first if most is None else self.position - most - AROUND_BYTES
         return max(self._first, by_line, by_width)
 
-    def since(self, place: int) -> tuple[bytes, bytes]:
-        """The byte before a place from which bytes are kept (if it is on the same line), and the bytes from there on."""
+    def since(self, index: int) -> Restart:
+        """What a scanner of a member starts with."""
+        place = self.restart_at(index)
         at = place - self._base
         before = self._kept[at - 1 : at] if at else self._before
-        return (b"" if before == b"\n" else before), self._kept[at:]
+        return Restart(place, b"" if before == b"\n" else before, self._kept[at:])
 
-    def advance(self, data: bytes) -> set[int]:
-        """Goes past bytes that were fed; answers members whose bytes could no longer be kept from here on."""
-        whole = self._kept + data
+    def advance(self, data: bytes) -> list[tuple[int, Restart]]:
+        """Goes past bytes that were fed; answers members whose bytes are kept no longer, with these bytes."""
+        self._kept += data
         self.position += len(data)
         newline = data.rfind(b"\n")
         if newline >= 0:
             self._line_start = self.position - len(data) + newline + 1
         far = {index for index in self.members if self.position - self.restart_at(index) > KEPT_BYTES}
+        left = [(index, self.since(index)) for index in far if self.restart_at(index) >= self._base]
         base = min((self.restart_at(index) for index in self.members - far), default=self.position)
         if base > self._base:
             cut = base - self._base
-            self._before, whole = whole[cut - 1 : cut], whole[cut:]
+            self._before, self._kept = self._kept[cut - 1 : cut], self._kept[cut:]
             self._base = base
-        self._kept = whole
-        return far
+        return left
 
     def close(self) -> None:
         self._stream.close()

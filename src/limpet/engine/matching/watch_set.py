@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from limpet.engine.matching.hyperscan_streams import TooLarge
 from limpet.engine.matching.pattern import Pattern
 from limpet.engine.matching.scanner import Hit, Scanner
-from limpet.engine.matching.shared import Shared, shareable
+from limpet.engine.matching.shared import Restart, Shared, shareable
 from limpet.model.errors import Refusal
 
 
 class WatchSet:
     """Finds of each pattern what its own scanner would find. One thread at a time may use it.
 
-    What begins together at one place is shared; what a member has not found costs next to nothing. On a line of more than
-    64 KiB, patterns whose match could be as long as the line are looked for one by one, until the line ends.
+    What begins at the same place is shared; a member that finds nothing costs next to nothing. On a line of more than
+    64 KiB, patterns whose match can be as long as the line are looked for one by one until it ends.
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class WatchSet:
         *,
         most_hits: int | None = None,
     ) -> None:
-        """Each pattern from its own position on; `line_before` is that of the first. May compile: make it in a thread."""
+        """Each pattern from its own position on; `line_before` is the first one's. It compiles: call it in a thread."""
         self._patterns = list(patterns)
         self._most_hits = most_hits
         self.position = min(positions, default=0)
@@ -53,7 +53,8 @@ class WatchSet:
         hits: list[tuple[int, Hit]] = []
         for group in self._groups:
             for index in group.finish():
-                hits += self._go_alone(group, index, b"")
+                if index not in self._alone:
+                    hits += self._go_alone(index, group.since(index))
         for index, scanner in self._alone.items():
             hits += [(index, hit) for hit in scanner.finish()]
         return sorted(hits, key=_order)
@@ -89,24 +90,23 @@ class WatchSet:
             for index in group.feed(data):
                 # a stray has seen the bytes already; now it stays alone
                 if self._strays.pop(index, None) is None:
-                    hits += self._go_alone(group, index, data)
+                    restart = group.since(index)
+                    hits += self._go_alone(index, restart._replace(data=restart.data + data))
             self._come_back(group, data)
-            for index in group.advance(data):
+            for index, restart in group.advance(data):
                 if index not in self._strays:
                     self._strays[index] = group
-                    self._go_alone(group, index, b"")
+                    self._go_alone(index, restart)
         self.position += len(data)
         self._before = data[-1:]
         if any(not group.members for group in self._groups):
             self._close_empty()
         return hits
 
-    def _go_alone(self, group: Shared, index: int, data: bytes) -> list[tuple[int, Hit]]:
-        at = group.restart_at(index)
-        before, kept = group.since(at)
-        scanner = self._patterns[index].scanner(at, before, most_hits=self._most_hits)
+    def _go_alone(self, index: int, restart: Restart) -> list[tuple[int, Hit]]:
+        scanner = self._patterns[index].scanner(restart.offset, restart.line_before, most_hits=self._most_hits)
         self._alone[index] = scanner
-        return [(index, hit) for hit in scanner.feed(kept + data)]
+        return [(index, hit) for hit in scanner.feed(restart.data)]
 
     def _come_back(self, group: Shared, data: bytes) -> None:
         if b"\n" in data:
