@@ -152,6 +152,9 @@ def refusal(text: str, match_type: MatchType = "regex", field: str = "regex") ->
         ("é" * 3000, "bytes long"),
         ("(?:(?:a{30}){30}b){1,1}" * 200, ""),
         ("\ud800", "UTF-8"),
+        ("a?b?c?d?" * 250 + "z", "too large"),
+        ("(?:a?){300}z", "too large"),
+        ("a.{299}b.{399}c", "too large"),
     ],
 )
 def test_what_cannot_be_is_refused(text: str, words: str) -> None:

@@ -25,6 +25,8 @@ MOST_PLACES: Final = 4000
 """A pattern is refused that matches more bytes and marks one by one, repetitions written out."""
 MOST_COUNTED: Final = 600
 """The same, of counted repetitions alone: RE2 may need time for each of them at each byte."""
+MOST_STEPS: Final = 20_000
+"""A pattern is refused that has more ways from one of its places to the next: hyperscan would compile for minutes."""
 KEPT_PATTERNS: Final = 256
 RE2_BYTES: Final = 8 << 20
 
@@ -130,6 +132,8 @@ def _tree(text: str, *, of_line: bool) -> tree.Node:
         raise NotOurs("it can match nothing at all: have it match one byte at least")
     if known.places > MOST_PLACES or known.counted > MOST_COUNTED:
         raise NotOurs("it is too large with its repetitions written out")
+    if tree.ways(node).steps > MOST_STEPS:
+        raise NotOurs("it is too large: too much of it can be left out, in too many ways")
     return node
 
 

@@ -128,6 +128,60 @@ def facts(node: Node) -> Facts:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """How many places a match begins and ends with, and how many steps lead from place to place."""
+
+    begins: int
+    ends: int
+    steps: int
+    empty: bool
+
+
+def ways(node: Node) -> Ways:
+    """What an engine has to build: what may be left out adds steps by the square."""
+    match node:
+        case One():
+            return Ways(1, 1, 0, False)
+        case Mark():
+            return Ways(1, 1, 0, True)
+        case Group(part):
+            return ways(part)
+        case Row(parts):
+            whole = Ways(0, 0, 0, True)
+            for part in parts:
+                whole = _joined(whole, ways(part))
+            return whole
+        case Any(either):
+            each = [ways(way) for way in either]
+            return Ways(
+                sum(one.begins for one in each),
+                sum(one.ends for one in each),
+                sum(one.steps for one in each),
+                any(one.empty for one in each),
+            )
+        case Many(part, least, most, _):
+            one = ways(part)
+            times = max(least, 1) if most is None else max(most, 1)
+            left_out = times if one.empty else times - max(least, 1) + 1
+            steps = times * one.steps + (times - 1) * one.begins * one.ends
+            if one.empty:
+                steps += one.begins * one.ends * times * times // 2
+            if most is None:
+                steps += one.begins * one.ends
+            begins = one.begins * (times if one.empty else 1)
+            return Ways(begins, one.ends * left_out, steps, one.empty or least == 0)
+
+
+def _joined(first: Ways, then: Ways) -> Ways:
+    return Ways(
+        first.begins + (then.begins if first.empty else 0),
+        then.ends + (first.ends if then.empty else 0),
+        first.steps + then.steps + first.ends * then.begins,
+        first.empty and then.empty,
+    )
+
+
 def _sum(values: list[int | None]) -> int | None:
     total = 0
     for value in values:
