@@ -34,7 +34,7 @@ class Typewriter:
 
     def got(self, size: int) -> bytes:
         """All that has arrived, once it is so many bytes."""
-        until(lambda: self.paper.stat().st_size >= size, f"{size} bytes typed")
+        until(lambda: self.paper.exists() and self.paper.stat().st_size >= size, f"{size} bytes typed")
         return self.paper.read_bytes()
 
     def end(self) -> None:
