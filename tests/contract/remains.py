@@ -147,3 +147,15 @@ def contents(home: Home) -> dict[str, bytes]:
     """Every file of the runs and of the database, but for its shared-memory index, which readers share."""
     files = [file for name in ("runs", "memory") for file in (home.path / name).rglob("*") if file.is_file()]
     return {str(file.relative_to(home.path)): file.read_bytes() for file in files if not file.name.endswith("-shm")}
+
+
+def holding(folder: Path, needle: str) -> list[Path]:
+    """The files under a folder that have the text in them."""
+    found: list[Path] = []
+    for path in folder.rglob("*"):
+        try:
+            if path.is_file() and needle.encode() in path.read_bytes():
+                found.append(path)
+        except FileNotFoundError:
+            continue  # ended meanwhile
+    return found

@@ -11,6 +11,7 @@ import pytest
 
 from .fifos import Gate
 from .home import Home, running, until
+from .remains import holding
 from .surface import Http, Surface
 
 LISTED = {"PATH", "HOME", "USER", "SHELL", "LANG", "TERM", "TMPDIR", "PAGER", "GIT_PAGER"}
@@ -97,18 +98,6 @@ def test_a_run_inherits_three_descriptors_alone(surface: Surface) -> None:
     numbers = [line.split(" -> ")[0].split()[-1] for line in ran["stdout"].splitlines() if " -> " in line]
     # 3 is ls's own, of the folder that it lists.
     assert numbers == ["0", "1", "2", "3"], ran["stdout"]
-
-
-def holding(folder: Path, needle: str) -> list[Path]:
-    """The files under a folder that have the text in them."""
-    found: list[Path] = []
-    for path in folder.rglob("*"):
-        try:
-            if path.is_file() and needle.encode() in path.read_bytes():
-                found.append(path)
-        except FileNotFoundError:
-            continue  # ended meanwhile
-    return found
 
 
 @pytest.mark.requirement("0.10", "F72")
