@@ -25,6 +25,7 @@ class Home:
         self.trash = self.path / "trash"
         self.pruned = self.path / "pruned.journal"
         self.socket = self.path / "daemon.sock"
+        self.log = self.path / "daemon.log"
         self._lock_fd = -1
 
     def run(self, run_id: str) -> Path:

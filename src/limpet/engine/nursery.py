@@ -63,8 +63,9 @@ class IdleKeeper(msgspec.Struct, frozen=True):
 class Nursery:
     """Keeps some keepers ready, and makes more as they are taken."""
 
-    def __init__(self, slots: Path, cgroup_parent: Path | None) -> None:
+    def __init__(self, slots: Path, log: Path, cgroup_parent: Path | None) -> None:
         self._slots = slots
+        self._log = log
         self._cgroup_parent = cgroup_parent
         self._serial = itertools.count(1)
         self._idle: deque[IdleKeeper] = deque()
@@ -129,7 +130,7 @@ class Nursery:
 
     def _running_process(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            self._process = _start(self._cgroup_parent)
+            self._process = _start(self._log, self._cgroup_parent)
             assert self._process.stdout is not None
             os.set_blocking(self._process.stdout.fileno(), False)
             asyncio.get_running_loop().add_reader(self._process.stdout.fileno(), self._on_answer, self._process)
@@ -236,12 +237,23 @@ class Nursery:
             self._process.stdout.close()
 
 
-def _start(cgroup_parent: Path | None) -> subprocess.Popen[bytes]:
+def _start(log: Path, cgroup_parent: Path | None) -> subprocess.Popen[bytes]:
     command: Sequence[str] = [sys.executable, "-I", "-S", str(KEEPER_PROGRAM), "nursery"]
     if cgroup_parent is not None:
         command = [*command, "--cgroup", str(cgroup_parent)]
     # Its environment can be read by every run's processes: there is nothing in it.
     env = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
-    return subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, start_new_session=True, bufsize=0
-    )
+    # Keepers outlive this process: whoever reads its stderr to the end is not to wait for them.
+    said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            env=env,
+            start_new_session=True,
+            bufsize=0,
+        )
+    finally:
+        os.close(said)
