@@ -44,8 +44,10 @@ def hits(surface: Surface, run_id: str, event: str = "hit", stream: str = "stdou
 
 def groups_of(data: Answer) -> list[str | None]:
     """The groups of a match by line, in the pattern's order."""
-    groups: list[str | None] = data[GROUPS]
-    return groups
+    groups: dict[str, str | None] = data[GROUPS]
+    numbers = [name for name in groups if name.isdigit()]
+    assert numbers == [str(number) for number in range(1, len(numbers) + 1)], groups
+    return [groups[number] for number in numbers]
 
 
 def said_cut(data: Answer) -> bool:

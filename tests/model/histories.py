@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import types
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 from hypothesis import strategies as st
 
 from limpet.model import facts
 from limpet.model.facts import AnyFact, DaemonFact, KeeperFact, Lost, Requeued, StopAsked, Submitted, Withdrawn
+from limpet.model.watch import Watch
 
 KINDS: tuple[type[msgspec.Struct], ...] = (*get_args(KeeperFact), *get_args(DaemonFact))
 TEXTS = st.sampled_from(["stdout", "stderr", "pty", "self", "kill", "timeout", "oom", "quota", "SIGTERM", ""])
@@ -25,6 +26,8 @@ SIMPLE: dict[Any, st.SearchStrategy[Any]] = {
 def values_of(hint: Any) -> st.SearchStrategy[Any]:
     if get_origin(hint) is types.UnionType:
         return st.one_of([values_of(each) for each in get_args(hint)])
+    if get_origin(hint) is Literal:
+        return st.sampled_from(get_args(hint))
     if get_origin(hint) is list:
         return st.lists(values_of(get_args(hint)[0]), max_size=3)
     if get_origin(hint) is tuple:
@@ -55,6 +58,7 @@ class History:
         self.synced: dict[str, int] = {}
         self.unsafe: set[str] = set()
         self.open: set[str] = set()
+        self.watchers = 0
 
     def add(self, kind: type[Any], **fields: Any) -> None:
         self.keeper.append(kind(n=len(self.keeper) + 1, at=self.draw(st.integers(0, 1 << 41)), **fields))
@@ -116,9 +120,27 @@ class History:
             case _:
                 self.add(facts.SyncFailed, stream="journal", start=0, end=1, errno="EIO")
 
+    def look(self) -> None:
+        """A daemon whose watchers look through what was said, as far as they have come."""
+        name = self.draw(st.sampled_from(sorted(self.sizes)))
+        start = self.number(self.sizes[name])
+        watcher = self.number(max(0, self.watchers - 1))
+        match self.number(5) if self.watchers else -1:
+            case -1:
+                pass
+            case 0:
+                self.ask(facts.Suppressed, watcher=watcher)
+            case 1:
+                self.ask(facts.Missed, stream=name, start=start, end=self.sizes[name])
+            case 2:
+                self.ask(facts.Looked, streams={name: start}, whole=self.chance())
+            case _:
+                self.ask(facts.Hit, watcher=watcher, stream=name, start=start, end=self.sizes[name], match="x")
+
     def live(self, most: int) -> None:
+        doing = [self.write, self.write, self.give_up, self.sync, self.stall, self.chat, self.look]
         for _ in range(self.number(most)):
-            self.draw(st.sampled_from([self.write, self.write, self.give_up, self.sync, self.stall, self.chat]))()
+            self.draw(st.sampled_from(doing))()
 
     def close(self) -> None:
         for name in sorted(self.open):
@@ -180,7 +202,9 @@ class History:
 
     def submit(self) -> None:
         asked = {"run_id": "r1", "session_id": "s", "dialect": "shell", "command": "c", "argv": ["c"], "cwd": "/"}
-        self.ask(Submitted, **asked, env={}, max_output_bytes=self.number(9000))
+        watch = [Watch(regex="x", event=f"e{place}", once=self.chance()) for place in range(self.number(2))]
+        self.watchers = len(watch)
+        self.ask(Submitted, **asked, env={}, max_output_bytes=self.number(9000), watch=watch)
 
     def stream_names(self) -> list[str]:
         return self.draw(st.sampled_from([["stdout", "stderr"], ["pty"]]))

@@ -8,6 +8,7 @@ import msgspec
 from limpet.config import Config
 from limpet.model.facts import Submitted
 from limpet.model.secrets import redact
+from limpet.model.watch import Watch
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +37,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     queue_timeout_ms: int | None = None
     # What becomes of it when it was lost with the machine: "requeue" or "fail".
     on_lost: str = "fail"
+    # What its output is looked through for.
+    watch: list[Watch] = []
 
 
 def start_request(run_id: str, ask: Ask, config: Config) -> dict[str, Any]:
@@ -84,6 +87,7 @@ def submitted(run_id: str, ask: Ask, config: Config, n: int, at: int, after: int
         serial=ask.serial,
         queue_timeout_ms=ask.queue_timeout_ms,
         on_lost=ask.on_lost,
+        watch=ask.watch,
     )
 
 

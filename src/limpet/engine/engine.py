@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -20,9 +21,11 @@ from limpet.engine.durable import Durable
 from limpet.engine.home import Home
 from limpet.engine.link import KeeperLink
 from limpet.engine.live_run import LiveRun
+from limpet.engine.matching import MatchType, Pattern, compile_pattern
 from limpet.engine.nursery import Nursery
 from limpet.engine.retention import DAY_MS, Pruned, Retention
 from limpet.engine.starting import Starter
+from limpet.engine.watching import Watching
 from limpet.model.errors import Refusal
 from limpet.model.ids import IdMaker, check_id, is_made_id, made_at_ms
 from limpet.model.items import Item
@@ -57,7 +60,11 @@ class Engine:
         self._live: dict[str, LiveRun] = {}
         self._starting: dict[str, asyncio.Future[LiveRun]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        # Watchers that look on, by run.
+        self._following: dict[str, asyncio.Task[None]] = {}
         self.blobs: FileBlobs
+        # Where patterns are compiled and long output is looked through.
+        self.thread: Final = ThreadPoolExecutor(1, "limpet-matching")
         self._store: RunStore
         self._starter: Starter
         self._retention: Retention
@@ -76,10 +83,11 @@ class Engine:
             self._loop = asyncio.get_running_loop()
             self._store = SqliteRunStore(self.home.database, on_news=self._hear_of_store)
             stack.push_async_callback(asyncio.to_thread, self._store.close)
+            stack.callback(self.thread.shutdown, cancel_futures=True)
             durable = Durable(self.home.runs)
             stack.callback(durable.close)
             stack.callback(self._detach_all)
-            nursery = Nursery(self.home.nursery, cgroups.find_parent("limpet"))
+            nursery = Nursery(self.home.nursery, self.home.log, cgroups.find_parent("limpet"))
             stack.push_async_callback(nursery.close)
             nursery.open()
             self._retention = Retention(self.home, self._store, self._live.__contains__)
@@ -138,6 +146,7 @@ class Engine:
             self._on_change(live, items)
         elif calling is None:
             self._on_change(live, items)
+            await self._look_through(live)
             self._settle(live, may_requeue=True)
         else:
             self._on_change(live, items)
@@ -205,6 +214,8 @@ class Engine:
     def _on_change(self, live: LiveRun, items: Sequence[Item]) -> None:
         if live.run.created_at is not None:
             self._store.put(live.run, status_of(live.run), items, live.place())
+            if live.run.watch:
+                self._follow(live)
         if live.run.is_over:
             # Behind those who wait for the end: they do not wait for the disk.
             asyncio.get_running_loop().call_soon(live.directory.remove, START_REQUEST)
@@ -217,8 +228,35 @@ class Engine:
         live.catch_up()
         if live.run.sealed:
             self._forget(live)
+        elif live.run.awaits_watchers:
+            self.later(lambda: self._look_through_and_settle(live))
         else:
             self._settle(live)
+
+    async def _look_through_and_settle(self, live: LiveRun) -> None:
+        await self._look_through(live)
+        self._settle(live)
+
+    async def _look_through(self, live: LiveRun) -> None:
+        """The run's keeper is dead: its watchers see all that it wrote before an end is recorded."""
+        following = self._following.get(live.run.run_id)
+        if following is not None:
+            following.cancel()
+            await asyncio.wait({following})
+        if live.run.awaits_watchers:
+            # What is left of it would write to nobody.
+            await asyncio.to_thread(adoption.end_what_is_left, live.directory.keeper_journal)
+            sizes = {name: live.directory.spool_bytes(name) for name in live.run.streams or live.directory.spools()}
+            await Watching(live, self.blobs, self.thread).look_through(sizes)
+            live.catch_up()
+
+    def _follow(self, live: LiveRun) -> None:
+        """Its watchers look on while it goes on."""
+        run_id = live.run.run_id
+        if live.run.awaits_watchers and run_id not in self._following:
+            following = self.later(Watching(live, self.blobs, self.thread).follow)
+            self._following[run_id] = following
+            following.add_done_callback(lambda _: self._following.pop(run_id, None))
 
     def _settle(self, live: LiveRun, *, may_requeue: bool = False) -> None:
         """The run has no keeper any more: what becomes of it is recorded, as soon as the disk takes it."""
@@ -325,6 +363,10 @@ class Engine:
         """Whether the run's keeper stands still."""
         live = self._live.get(run_id)
         return live is not None and live.is_unresponsive()
+
+    async def compile(self, pattern: str, match_type: MatchType, field: str) -> Pattern:
+        """The pattern ready to look for, or a refusal that names the field."""
+        return await self._loop.run_in_executor(self.thread, partial(compile_pattern, pattern, match_type, field=field))
 
     # Upkeep.
 

@@ -3,11 +3,11 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Final
 
 from limpet.engine.link import KeeperLink
-from limpet.model.facts import AnyFact, DaemonFact, Requeued, Stdin, Synced, Wrote
+from limpet.model.facts import AnyFact, DaemonFact, Ended, Looked, Requeued, Stdin, Submitted, Synced, Wrote
 from limpet.model.items import Item, Place, take_in
 from limpet.model.merge import merge_attempts
 from limpet.model.run import Run
@@ -31,6 +31,8 @@ class LiveRun:
         self.link: KeeperLink | None = None
         self.keeper_journal = JournalReader(directory.keeper_journal)
         self.daemon_journal = DaemonJournal(directory.daemon_journal)
+        # By the keeper's wall clock; None while nothing was said since this engine looks.
+        self.last_output_at_ms: int | None = None
         self._waiting: set[asyncio.Future[None]] = set()
         self._listeners = 0
         self._heard_until: asyncio.TimerHandle | None = None
@@ -52,7 +54,8 @@ class LiveRun:
         goes_on = keeper.go_to(place.keeper_bytes, place.keeper_chain, place.keeper_records) and goes_on
         last = place.attempt + sum(isinstance(fact, Requeued) for fact in asked)
         keepers = [keeper, *(self._keeper_journal(attempt) for attempt in range(place.attempt + 1, last + 1))]
-        seen = [each.read_new() for each in keepers] if goes_on else []
+        until = Ended if _awaits_watchers(known, asked) else None
+        seen = [each.read_new(until if each is keepers[-1] else None) for each in keepers] if goes_on else []
         is_odd = not goes_on or daemon.damaged() or any(each.damaged() for each in keepers)
         self.daemon_journal = DaemonJournal(daemon.path, daemon)
         self.keeper_journal, self.directory.attempt = keepers[-1], last
@@ -79,8 +82,11 @@ class LiveRun:
         self._take([fact])
 
     def catch_up(self) -> None:
-        """Takes what the keeper wrote since the last time."""
-        self._take(self.keeper_journal.read_new())
+        """Takes what the keeper wrote since the last time; an end once watchers have seen all that comes before."""
+        was_held = self.keeper_journal.is_held
+        self._take(self.keeper_journal.read_new(Ended if self.run.awaits_watchers else None))
+        if self.keeper_journal.is_held and not was_held:
+            self.wake_all()
 
     def _take(self, facts: list[AnyFact]) -> None:
         if not facts:
@@ -92,6 +98,8 @@ class LiveRun:
 
     def _know(self, fact: AnyFact) -> list[Item]:
         self.run, items = take_in(self.run, fact)
+        if isinstance(fact, Wrote):
+            self.last_output_at_ms = fact.at
         return items
 
     def place(self) -> Place:
@@ -148,24 +156,24 @@ class LiveRun:
 
     async def wait_until(self, holds: Callable[[Run], bool], within_s: float | None, *, output: bool = False) -> bool:
         """Whether `holds` came true in time. With `output` it is asked after every byte, else after every state."""
-        if output:
-            self._listen()
+        with self.heard() if output else contextlib.nullcontext(), contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while not holds(self.run):
+                    if self.is_settled:
+                        return False
+                    with self.next_change() as change:
+                        await change
+        return holds(self.run)
+
+    @contextlib.contextmanager
+    def next_change(self, change: "asyncio.Future[None] | None" = None) -> Generator["asyncio.Future[None]"]:
+        """A future that is done at the next change from here on; one that is given may stand for several runs."""
+        change = change or asyncio.get_running_loop().create_future()
+        self._waiting.add(change)
         try:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(within_s):
-                    while not holds(self.run):
-                        if self.is_settled:
-                            return False
-                        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                        self._waiting.add(future)
-                        try:
-                            await future
-                        finally:
-                            self._waiting.discard(future)
-            return holds(self.run)
+            yield change
         finally:
-            if output:
-                self._unlisten()
+            self._waiting.discard(change)
 
     def wake_all(self) -> None:
         """Lets every waiter look again."""
@@ -173,6 +181,15 @@ class LiveRun:
             if not future.done():
                 future.set_result(None)
         self._waiting.clear()
+
+    @contextlib.contextmanager
+    def heard(self) -> Generator[None]:
+        """Meanwhile the keeper tells of every byte, not of every state alone."""
+        self._listen()
+        try:
+            yield
+        finally:
+            self._unlisten()
 
     def _listen(self) -> None:
         self._listeners += 1
@@ -192,3 +209,14 @@ class LiveRun:
         self._heard_until = None
         if self.link is not None and self.link.is_open:
             self.link.post("wake", on="state")
+
+
+def _awaits_watchers(known: Run, asked: Sequence[AnyFact]) -> bool:
+    """Whether, with what was asked since, watchers have not looked through all of the latest attempt."""
+    is_watched, is_looked_through = bool(known.watch), known.looked_whole
+    for fact in asked:
+        if isinstance(fact, Submitted):
+            is_watched = bool(fact.watch)
+        elif isinstance(fact, Looked | Requeued):
+            is_looked_through = isinstance(fact, Looked) and fact.whole
+    return is_watched and not is_looked_through

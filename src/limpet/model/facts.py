@@ -4,6 +4,8 @@ from typing import Final
 
 import msgspec
 
+from limpet.model.watch import Watch
+
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True, tag_field="fact"):
     """One record of a journal: its number there, and the wall clock when it was written."""
@@ -185,6 +187,7 @@ class Submitted(Asked, frozen=True, kw_only=True, tag="submitted"):
     on_lost: str = "fail"
     serial: bool = False
     queue_timeout_ms: int | None = None
+    watch: list[Watch] = []
 
 
 class Found(Submitted, frozen=True, kw_only=True, tag="found"):
@@ -234,6 +237,39 @@ class InputTaken(Asked, frozen=True, kw_only=True, tag="input_taken"):
     written: int
 
 
+class Hit(Asked, frozen=True, kw_only=True, tag="hit"):
+    """A watcher, by its place among those asked for, matched these bytes of a stream: `match` is their text, cut."""
+
+    watcher: int
+    stream: str
+    start: int
+    end: int
+    match: str
+    # Of a match by line: by number, and by name where it has one.
+    groups: dict[str, str | None] | None = None
+
+
+class Suppressed(Asked, frozen=True, kw_only=True, tag="suppressed"):
+    """A watcher hit more often than is told."""
+
+    watcher: int
+
+
+class Missed(Asked, frozen=True, kw_only=True, tag="missed"):
+    """These bytes were given up before watchers had looked at them."""
+
+    stream: str
+    start: int
+    end: int
+
+
+class Looked(Asked, frozen=True, kw_only=True, tag="looked"):
+    """Watchers have looked through streams so far: whoever goes on there finds what is to come. `whole`: to the end."""
+
+    streams: dict[str, int]
+    whole: bool = False
+
+
 class Lost(Asked, frozen=True, kw_only=True, tag="lost"):
     """The keeper is dead and said no end: what it had not written down is added, what is left is named."""
 
@@ -265,7 +301,21 @@ KeeperFact = (
     | SurvivorsGone
     | Sealed
 )
-DaemonFact = Submitted | Found | Damaged | StopAsked | Withdrawn | Requeued | InputAsked | InputTaken | Lost
+DaemonFact = (
+    Submitted
+    | Found
+    | Damaged
+    | StopAsked
+    | Withdrawn
+    | Requeued
+    | InputAsked
+    | InputTaken
+    | Hit
+    | Suppressed
+    | Missed
+    | Looked
+    | Lost
+)
 AnyFact = KeeperFact | DaemonFact
 
 

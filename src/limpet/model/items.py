@@ -5,7 +5,20 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from limpet.model.facts import AnyFact, Ended, Hole, Lost, Requeued, Resumed, Stalled, StreamClosed, Wrote
+from limpet.model.facts import (
+    AnyFact,
+    Ended,
+    Hit,
+    Hole,
+    Lost,
+    Missed,
+    Requeued,
+    Resumed,
+    Stalled,
+    StreamClosed,
+    Suppressed,
+    Wrote,
+)
 from limpet.model.run import Run, fold
 from limpet.model.status import status_of
 
@@ -96,10 +109,39 @@ def _news(before: Run, fact: AnyFact, after: Run) -> Iterator[Item]:
             yield _event(fact, "storage_resumed")
         case Requeued():
             yield _event(fact, "recovered", attempt=after.attempt)
+        case Hit() if 0 <= fact.watcher < len(after.watch):
+            yield _hit(after, fact)
+        case Suppressed() if 0 <= fact.watcher < len(after.watch):
+            watch = after.watch[fact.watcher]
+            yield _event(fact, "watch_suppressed", watched=watch.event, hits=after.watching[fact.watcher].hits)
+        case Missed():
+            yield _event(fact, "watch_missed", stream=fact.stream, start=fact.start, end=fact.end)
         case _:
             pass
     if after.created_at is not None and (before.created_at is None or status_of(before) != status_of(after)):
         yield Item(seq=0, ts=fact.at, kind="status", data=_standing(after))
+
+
+def is_hit(item: Item) -> bool:
+    """Whether a watcher made it; other events stand on no bytes."""
+    return item.kind == "event" and item.stream is not None
+
+
+def _hit(run: Run, fact: Hit) -> Item:
+    """Where the hit stands, and what was said last as of then: the text of both is read when somebody asks."""
+    data: dict[str, Any] = {"watcher": fact.watcher, "match": fact.match, "tail": [list(piece) for piece in run.tail]}
+    if fact.groups is not None:
+        data["groups"] = fact.groups
+    return Item(
+        seq=0,
+        ts=fact.at,
+        kind="event",
+        event=run.watch[fact.watcher].event,
+        stream=fact.stream,
+        start=fact.start,
+        end=fact.end,
+        data=data,
+    )
 
 
 def _event(fact: AnyFact, name: str, **data: Any) -> Item:

@@ -11,9 +11,11 @@ from limpet.model.facts import (
     Ended,
     Exited,
     Found,
+    Hit,
     Hole,
     InputAsked,
     InputTaken,
+    Looked,
     Lost,
     NotStarted,
     Prepared,
@@ -28,6 +30,7 @@ from limpet.model.facts import (
     Stopping,
     StreamClosed,
     Submitted,
+    Suppressed,
     SurvivorsGone,
     Synced,
     SyncFailed,
@@ -36,6 +39,7 @@ from limpet.model.facts import (
     Wrote,
 )
 from limpet.model.stream import Stream, Tail, tail_with
+from limpet.model.watch import Watch, Watching
 
 
 class Phase(enum.StrEnum):
@@ -93,6 +97,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     tail: Tail = ()
     # How many items the run has.
     last_seq: int = 0
+    # What it is watched for, how far each watcher has come, and as far as all looked through each stream.
+    watch: list[Watch] = []
+    watching: tuple[Watching, ...] = ()
+    looked: dict[str, int] = {}
+    looked_whole: bool = False
     survivors: list[int] = []
     cannot_signal: list[int] = []
     created_at: int | None = None
@@ -110,6 +119,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         return self.phase is Phase.ENDED
 
     @property
+    def awaits_watchers(self) -> bool:
+        """Whether its watchers have not yet looked through all that it says: before that no end is taken in."""
+        return bool(self.watch) and not self.looked_whole and not self.is_over
+
+    @property
     def output_open(self) -> bool:
         """Whether something still holds a stream of an ended run."""
         return self.is_over and any(stream.open for stream in self.streams.values())
@@ -117,7 +131,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 # What a run takes over from what was asked, under the same names.
 ASKED_FIELDS: Final = tuple(name for name in Submitted.__struct_fields__ if name not in ("n", "at", "after"))
-ONLY_LOGGED: Final = "stdin, stdin_closed, signalled, killing: facts that change no state"
+ONLY_LOGGED: Final = "stdin, stdin_closed, signalled, killing, missed: facts that change no state"
 
 
 def fold(run: Run, fact: AnyFact) -> Run:
@@ -126,7 +140,8 @@ def fold(run: Run, fact: AnyFact) -> Run:
     match fact:
         case Submitted():
             asked = {name: getattr(fact, name) for name in ASKED_FIELDS}
-            return change(run, **asked, created_at=fact.submitted_at if isinstance(fact, Found) else fact.at)
+            created_at = fact.submitted_at if isinstance(fact, Found) else fact.at
+            return change(run, **asked, watching=(Watching(),) * len(fact.watch), created_at=created_at)
         case Damaged():
             what = f"cannot be read: {fact.bytes} bytes do not count" if fact.bytes else "is not there"
             return change(
@@ -139,6 +154,10 @@ def fold(run: Run, fact: AnyFact) -> Run:
         case InputTaken():
             digest, _ = run.inputs.get(fact.key, ("", None))
             return change(run, inputs=run.inputs | {fact.key: (digest, fact.written)})
+        case Hit() | Suppressed():
+            return _fold_watching(run, fact)
+        case Looked():
+            return change(run, looked=run.looked | fact.streams, looked_whole=fact.whole)
         case Prepared() if not run.is_over:
             return change(run, keeper=fact.keeper)
         case Starting() if run.phase is Phase.QUEUED:
@@ -246,8 +265,20 @@ def _fold_wrote(run: Run, fact: Wrote) -> Run:
     )
 
 
-def _with_all_bytes(run: Run, at: int, sizes: dict[str, int]) -> Run:
-    """The bytes that a dead keeper wrote count, whether it wrote them down or not."""
+def _fold_watching(run: Run, fact: Hit | Suppressed) -> Run:
+    place = fact.watcher
+    if not 0 <= place < len(run.watching):
+        return run
+    known = run.watching[place]
+    if isinstance(fact, Hit):
+        known = known.hit(fact.stream, fact.end, once=run.watch[place].once)
+    else:
+        known = msgspec.structs.replace(known, is_over=True)
+    return msgspec.structs.replace(run, watching=(*run.watching[:place], known, *run.watching[place + 1 :]))
+
+
+def with_all_bytes(run: Run, at: int, sizes: dict[str, int]) -> Run:
+    """The run with all that a dead keeper wrote, whether it wrote that down or not: by the sizes of its spools."""
     for name, size in sizes.items():
         stream = run.streams.get(name, Stream())
         known = stream.bytes - stream.parts[-1]
@@ -258,7 +289,7 @@ def _with_all_bytes(run: Run, at: int, sizes: dict[str, int]) -> Run:
 
 def _fold_lost(run: Run, fact: Lost) -> Run:
     """The keeper's last word is missing: the end is nobody's knowledge."""
-    run = _with_all_bytes(run, fact.at, fact.streams)
+    run = with_all_bytes(run, fact.at, fact.streams)
     for name in fact.streams:
         stream = run.streams.get(name, Stream())
         run = _with_stream(run, name, stream.closed(stream.bytes if stream.ended_at is None else None))
@@ -277,7 +308,7 @@ def _fold_lost(run: Run, fact: Lost) -> Run:
 
 def _fold_requeued(run: Run, fact: Requeued) -> Run:
     """Another attempt: nothing is left of the last one but what it said."""
-    run = _with_all_bytes(run, fact.at, fact.streams)
+    run = with_all_bytes(run, fact.at, fact.streams)
     return msgspec.structs.replace(
         run,
         phase=Phase.QUEUED,
@@ -291,4 +322,5 @@ def _fold_requeued(run: Run, fact: Requeued) -> Run:
         started_at=None,
         stopping=False,
         stalled=None,
+        looked_whole=False,
     )

@@ -36,6 +36,11 @@ class Stream(msgspec.Struct, frozen=True):
         """The first byte behind which nothing was given up."""
         return self.holes[-1][1] if self.holes else 0
 
+    @property
+    def first_kept(self) -> int:
+        """The first byte that is kept."""
+        return self.holes[0][1] if self.holes and self.holes[0][0] == 0 else 0
+
     def hole_at(self, offset: int) -> Span | None:
         """The hole in which that byte was, if it was given up."""
         return next((hole for hole in self.holes if hole[0] <= offset < hole[1]), None)

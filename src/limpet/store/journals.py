@@ -23,6 +23,8 @@ class JournalReader:
         self.chain = 0
         self.records = 0
         self._fd = -1
+        # Whether the next record is one that was not to be read yet.
+        self.is_held = False
         # Whether a whole record is in the way.
         self._is_stopped = False
 
@@ -37,21 +39,21 @@ class JournalReader:
         self.position, self.chain, self.records = position, chain, records
         return True
 
-    def read_new(self) -> list[AnyFact]:
-        """The facts that came since the last call; none while the file is not there."""
+    def read_new(self, until: type[AnyFact] | None = None) -> list[AnyFact]:
+        """The facts that came since the last call, up to one of the kind `until`; none while the file is not there."""
         if self._fd < 0:
             try:
                 self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
             except FileNotFoundError:
                 return []
         facts: list[AnyFact] = []
-        self._is_stopped = False
+        self._is_stopped = self.is_held = False
         size = _READ_BYTES
         while data := os.pread(self._fd, size, self.position):
             before = self.position
             for line in decode_lines(data, self.chain, self.position):
-                if not self._take(line, facts):
-                    self._is_stopped = True
+                if not self._take(line, facts, until):
+                    self._is_stopped = not self.is_held
                     return facts
             if self.position == before:
                 if len(data) < size:
@@ -59,13 +61,16 @@ class JournalReader:
                 size *= 2  # a record that is longer than what was read
         return facts
 
-    def _take(self, line: Line, facts: list[AnyFact]) -> bool:
-        """Whether the line is a record that can be read."""
+    def _take(self, line: Line, facts: list[AnyFact], until: type[AnyFact] | None) -> bool:
+        """Whether the line is a record that can be read, and is to be."""
         if not line.sound:
             return False
         try:
             fact = decode_fact(line.body)
         except msgspec.DecodeError:
+            return False
+        if until is not None and isinstance(fact, until):
+            self.is_held = True
             return False
         self.position, self.chain = line.end, line.crc
         self.records += 1

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from limpet.dialects.runs import types
+from limpet.dialects.runs.types import shown_now
 from limpet.engine import reading, steering
 from limpet.engine.engine import Engine
 from limpet.engine.live_run import LiveRun
@@ -41,18 +42,13 @@ async def list_runs(engine: Engine, request: types.ListRequest, _caller: Caller)
     page = found[: request.limit]
     has_more = len(found) > request.limit
     next_cursor = page[-1].run_id if has_more else None
-    return types.ListResponse(runs=[_shown(engine, run) for run in page], next_cursor=next_cursor, has_more=has_more)
+    return types.ListResponse(runs=[shown_now(engine, run) for run in page], next_cursor=next_cursor, has_more=has_more)
 
 
 async def get_run(engine: Engine, request: types.GetRequest, _caller: Caller) -> types.GetResponse:
     run = engine.find(request.run_id).run
-    shown = msgspec.structs.asdict(_shown(engine, run))
+    shown = msgspec.structs.asdict(shown_now(engine, run))
     return types.GetResponse(**shown, argv=run.argv, env=run.env, key=run.key, timeout_ms=run.timeout_ms)
-
-
-def _shown(engine: Engine, run: Run) -> types.RunInfo:
-    unresponsive, waiting_for = engine.is_unresponsive(run.run_id), engine.waits_for(run.run_id)
-    return types.describe(run, unresponsive=unresponsive, waiting_for=waiting_for)
 
 
 async def read(engine: Engine, request: types.ReadRequest, _caller: Caller) -> types.ReadResponse:
@@ -93,43 +89,10 @@ def _has_more(run: Run, *, name: str, offset: int) -> bool:
     return stream.bytes > offset or not stream.open
 
 
-async def wait(engine: Engine, request: types.WaitRequest, _caller: Caller) -> types.WaitResponse | types.WaitTimeout:
-    for condition in request.for_:
-        if not condition.exit:
-            raise Refusal("invalid_argument", "`for`: `exit` can only be true", field="for.exit")
-    watched = [engine.find(run_id) for run_id in dict.fromkeys(request.run_ids)]
-    for run_id, places in request.from_.items():
-        for name, offset in places.items():
-            reading.check_offset(engine.find(run_id).run, name, offset)
-    ended = next((live for live in watched if live.run.is_over), None)
-    if ended is None and request.timeout_ms:
-        ended = await _first_to_end(watched, request.timeout_ms / 1000)
-    shown = [_shown(engine, live.run) for live in watched]
-    places_now = types.places_of([live.run for live in watched])
-    if ended is None:
-        return types.WaitTimeout(runs=shown, from_=places_now)
-    run = _shown(engine, ended.run)
-    return types.WaitResponse(run_id=run.run_id, met=request.for_[0], run=run, runs=shown, from_=places_now)
-
-
-async def _first_to_end(watched: list[LiveRun], within_s: float) -> LiveRun | None:
-    if len(watched) == 1:
-        await watched[0].wait_until(lambda run: run.is_over, within_s)
-    else:
-        waits = [asyncio.ensure_future(live.wait_until(lambda run: run.is_over, within_s)) for live in watched]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for each in waits:
-                each.cancel()
-            await asyncio.gather(*waits, return_exceptions=True)
-    return next((live for live in watched if live.run.is_over), None)
-
-
 async def kill(engine: Engine, request: types.KillRequest, _caller: Caller) -> types.KillResponse:
     live = engine.find(request.run_id)
     await steering.kill(live, check_signal("signal", request.signal))
-    shown = _shown(engine, live.run)
+    shown = shown_now(engine, live.run)
     return types.KillResponse(run_id=shown.run_id, status=shown.status, stopping=shown.stopping)
 
 
@@ -182,15 +145,6 @@ ROWS: Final = (
         response=types.ReadResponse,
         handle=read,
         summary="Reads a range of a run's output by offset, or its end; can wait for more to come.",
-        reads_only=True,
-        repeatable=True,
-    ),
-    Operation(
-        name="runs.wait",
-        request=types.WaitRequest,
-        response=types.WaitResponse,
-        handle=wait,
-        summary="Waits until one of several runs has ended.",
         reads_only=True,
         repeatable=True,
     ),

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from limpet.model.operation import Timeout
+from limpet.engine.engine import Engine
 from limpet.model.run import Run
 from limpet.model.status import Status, status_of
 
@@ -95,6 +95,12 @@ def describe(run: Run, *, unresponsive: bool = False, waiting_for: str | None = 
     )
 
 
+def shown_now(engine: Engine, run: Run) -> RunInfo:
+    """The run with what the engine alone knows of it."""
+    unresponsive, waiting_for = engine.is_unresponsive(run.run_id), engine.waits_for(run.run_id)
+    return describe(run, unresponsive=unresponsive, waiting_for=waiting_for)
+
+
 class ListRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which runs: each filter narrows. `cursor` is the answer's `next_cursor`."""
 
@@ -156,54 +162,6 @@ class ReadResponse(msgspec.Struct, frozen=True, kw_only=True):
     total_bytes: int
     eof: bool
     base: int
-
-
-class ExitCondition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Holds when the run has ended."""
-
-    exit: bool
-
-
-def _at_the_end() -> "list[ExitCondition]":
-    return [ExitCondition(exit=True)]
-
-
-Places = dict[str, dict[str, Size]]
-"""For each run, how far each of its streams had come."""
-
-
-def places_of(runs: "list[Run]") -> Places:
-    return {run.run_id: {name: stream.bytes for name, stream in run.streams.items()} for run in runs}
-
-
-class WaitRequest(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"for_": "for", "from_": "from"}
-):
-    """Waits until one of the conditions holds for one of the runs; `from` is where an earlier wait left off."""
-
-    run_ids: Annotated[list[str], msgspec.Meta(min_length=1, max_length=1000)]
-    for_: Annotated[list[ExitCondition], msgspec.Meta(min_length=1, max_length=16)] = msgspec.field(
-        default_factory=_at_the_end
-    )
-    from_: Places = {}
-    timeout_ms: WaitMs = 30_000
-
-
-class WaitResponse(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
-    """Which run it was, which condition held, and where to go on."""
-
-    run_id: str
-    met: ExitCondition
-    run: RunInfo
-    runs: list[RunInfo]
-    from_: Places
-
-
-class WaitTimeout(Timeout, frozen=True, kw_only=True, rename={"from_": "from"}):
-    """None held in time; how the runs stand, and where to go on."""
-
-    runs: list[RunInfo]
-    from_: Places
 
 
 class KillRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -8,13 +8,14 @@ from typing import Final
 
 import msgspec
 
-from limpet.dialects.shell.types import Context, ShellRequest
+from limpet.dialects.shell.types import Context, ShellRequest, WatchRequest
 from limpet.engine.ask import Ask
 from limpet.engine.engine import Engine
 from limpet.engine.environment import environment_for
 from limpet.model.errors import Refusal
 from limpet.model.ids import check_id
 from limpet.model.operation import Caller
+from limpet.model.watch import Watch
 
 _WORD_MAX_BYTES: Final = 100_000
 _ABOUT_A_RUN: Final = {"run_id"}
@@ -46,8 +47,14 @@ def check_action(request: ShellRequest) -> None:
         raise Refusal("invalid_argument", f"`{field}` does not go with {action}", field=field)
 
 
-def ask_of(engine: Engine, request: ShellRequest, caller: Caller) -> Ask:
+async def ask_of(engine: Engine, request: ShellRequest, caller: Caller) -> Ask:
     """What is to be run, with the caller's surroundings; a refusal names the field."""
+    for place, watch in enumerate(request.watch):
+        await _check_watch(engine, watch, f"watch[{place}]", is_terminal=request.pty)
+    return _ask_of(engine, request, caller)
+
+
+def _ask_of(engine: Engine, request: ShellRequest, caller: Caller) -> Ask:
     if not request.command.strip():
         raise Refusal("invalid_argument", "`command` is empty: say what to run", field="command")
     if "\0" in request.command:
@@ -86,7 +93,16 @@ def ask_of(engine: Engine, request: ShellRequest, caller: Caller) -> Ask:
         serial=True,
         queue_timeout_ms=_in_ms(request.queue_timeout_secs),
         on_lost=request.on_lost or engine.config.run.on_lost,
+        watch=[msgspec.convert(each, Watch, from_attributes=True) for each in request.watch],
     )
+
+
+async def _check_watch(engine: Engine, watch: WatchRequest, field: str, *, is_terminal: bool) -> None:
+    """Before anything starts."""
+    await engine.compile(watch.regex, watch.match_type, f"{field}.regex")
+    if is_terminal and watch.scope == "stderr":
+        message = f"`{field}.scope`: a terminal has one stream, `stdout` or `any` hears it"
+        raise Refusal("invalid_argument", message, field=f"{field}.scope")
 
 
 def _in_ms(seconds: float | None) -> int | None:

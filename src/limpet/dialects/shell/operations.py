@@ -1,6 +1,6 @@
 """`shell`: one command string, waited for or left in the background; and runs looked at, read and ended."""
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -10,14 +10,15 @@ from limpet.engine import steering
 from limpet.engine.engine import Engine
 from limpet.engine.live_run import LiveRun
 from limpet.engine.reading import read_exactly
-from limpet.engine.shown import item_text, snippet
+from limpet.engine.shown import item_text, line_around, snippet
 from limpet.model.characters import whole_characters
 from limpet.model.errors import Refusal
-from limpet.model.items import Item
+from limpet.model.items import Item, is_hit
 from limpet.model.operation import Caller, Operation
 from limpet.model.plain import to_plain
 from limpet.model.run import Phase
 from limpet.model.status import status_of
+from limpet.model.watch import MATCH_MAX_BYTES
 
 
 async def shell(engine: Engine, request: ShellRequest, caller: Caller) -> ShellResponse:
@@ -32,7 +33,7 @@ async def shell(engine: Engine, request: ShellRequest, caller: Caller) -> ShellR
             await steering.kill(live, "SIGTERM")
             return ShellResponse(run_id=live.run.run_id, status=status_of(live.run), stopping=live.run.stopping)
         case _:
-            live = await engine.submit(ask_of(engine, request, caller))
+            live = await engine.submit(await ask_of(engine, request, caller))
     if request.action == "spawn" and request.background:
         return _spawned(engine, live)
     await live.wait_until(lambda run: run.is_over, None)
@@ -87,6 +88,8 @@ def _page(engine: Engine, live: LiveRun, request: ShellRequest) -> ShellResponse
 
 
 def _item(engine: Engine, live: LiveRun, item: Item, view: str) -> ItemInfo:
+    if is_hit(item):
+        return _hit(engine, live, item)
     if item.kind != "output":
         shown = ItemInfo(seq=item.seq, ts=item.ts, kind=item.kind)
         named = shown if item.event is None else msgspec.structs.replace(shown, event=item.event)
@@ -94,6 +97,19 @@ def _item(engine: Engine, live: LiveRun, item: Item, view: str) -> ItemInfo:
     text = item_text(live.run, item, lambda name, start, end: read_exactly(live.run, engine.blobs, name, start, end))
     text = to_plain(text) if view == "plain" else text
     return ItemInfo(seq=item.seq, ts=item.ts, kind=item.kind, stream=item.stream or "", text=text)
+
+
+def _hit(engine: Engine, live: LiveRun, item: Item) -> ItemInfo:
+    start, end, stream = item.start or 0, item.end or 0, item.stream or ""
+    line = line_around(
+        live.run, stream, start, end, lambda name, low, high: read_exactly(live.run, engine.blobs, name, low, high)
+    )
+    known = item.data or {}
+    told = {"match": known["match"], "span": {"start": start, "end": end}, "stream": stream, "line": line.text}
+    data: dict[str, Any] = told | ({"groups": known["groups"]} if "groups" in known else {})
+    if line.is_cut or end - start > MATCH_MAX_BYTES:
+        data["truncated"] = True
+    return ItemInfo(seq=item.seq, ts=item.ts, kind=item.kind, event=item.event or "", data=data)
 
 
 def _finished(engine: Engine, live: LiveRun, view: str) -> ShellResponse:

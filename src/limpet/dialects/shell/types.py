@@ -5,10 +5,12 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from limpet.model.items import Kind
+from limpet.model.watch import MatchType, Scope
 
 DEFAULT_ROWS, DEFAULT_COLS = 24, 80
 DEFAULT_LIMIT: Final = 200
 MOST_ITEMS: Final = 1000
+MOST_WATCHERS: Final = 64
 
 Action = Literal["spawn", "poll", "log", "kill"]
 Side = Annotated[int, msgspec.Meta(ge=1, le=65535)]
@@ -23,6 +25,16 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     runId: str | None = None  # noqa: N815  (the field's public name)
     toolCallId: str | None = None  # noqa: N815
     sessionKey: str | None = None  # noqa: N815
+
+
+class WatchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A pattern that output is looked through for, and the name of the event that each match becomes."""
+
+    regex: str
+    event: Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
+    once: bool = False
+    scope: Scope = "any"
+    match_type: MatchType = "regex"
 
 
 class ShellRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -44,6 +56,7 @@ class ShellRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     cwd: str | None = None
     env: dict[str, str] = {}
     labels: list[str] = []
+    watch: Annotated[list[WatchRequest], msgspec.Meta(max_length=MOST_WATCHERS)] = []
     context: Context = Context()
     key: str | None = None
     run_id: str | None = None
