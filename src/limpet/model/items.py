@@ -29,6 +29,11 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     data: dict[str, Any] | None = None
 
 
+def is_hit(item: Item) -> bool:
+    """Whether the item is a watcher's: its event stands on bytes of a stream."""
+    return item.kind == "event" and item.stream is not None
+
+
 class Place(msgspec.Struct, frozen=True, kw_only=True):
     """How far both journals have been taken in: offset, CRC chain and number of the last record of each."""
 
