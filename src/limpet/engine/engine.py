@@ -20,8 +20,10 @@ from limpet.engine.durable import Durable
 from limpet.engine.home import Home
 from limpet.engine.link import KeeperLink
 from limpet.engine.live_run import LiveRun
+from limpet.engine.news import News
 from limpet.engine.nursery import Nursery
 from limpet.engine.retention import DAY_MS, Pruned, Retention
+from limpet.engine.sinks import ExecEventSink
 from limpet.engine.starting import Starter
 from limpet.model.errors import Refusal
 from limpet.model.ids import IdMaker, check_id, is_made_id, made_at_ms
@@ -46,9 +48,10 @@ SETTLE_AGAIN_S: Final = 0.5
 class Engine:
     """One for each home. `async with Engine(path) as engine`."""
 
-    def __init__(self, path: Path, config: Config | None = None) -> None:
+    def __init__(self, path: Path, config: Config | None = None, sinks: Sequence[ExecEventSink] = ()) -> None:
         self.home = Home(path)
         self._given_config = config
+        self._sinks = sinks
         self.config = config or Config()
         self.started_at_ms = time.time_ns() // 1_000_000
         # Set by whoever wants this engine's process to end; the value says whether runs are to end with it.
@@ -58,6 +61,7 @@ class Engine:
         self._starting: dict[str, asyncio.Future[LiveRun]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.blobs: FileBlobs
+        self.news: News
         self._store: RunStore
         self._starter: Starter
         self._retention: Retention
@@ -76,15 +80,20 @@ class Engine:
             self._loop = asyncio.get_running_loop()
             self._store = SqliteRunStore(self.home.database, on_news=self._hear_of_store)
             stack.push_async_callback(asyncio.to_thread, self._store.close)
+            self.news = News(self.home, self.config, self._store, self.blobs, self._sinks)
+            stack.push_async_callback(self.news.close)
             durable = Durable(self.home.runs)
             stack.callback(durable.close)
             stack.callback(self._detach_all)
             nursery = Nursery(self.home.nursery, cgroups.find_parent("limpet"))
             stack.push_async_callback(nursery.close)
             nursery.open()
-            self._retention = Retention(self.home, self._store, self._live.__contains__)
+            self._retention = Retention(
+                self.home, self._store, self._live.__contains__, self.news.will_prune, self.news.pruned
+            )
             await asyncio.to_thread(self._retention.recall)
             known = sorted(path.name for path in self.home.runs.iterdir() if is_made_id(path.name))
+            await asyncio.to_thread(self.news.open, known)
             ids = IdMaker(int.from_bytes(os.urandom(2)), known[-1] if known else "")
             self._starter = Starter(
                 self.home, self.config, nursery, durable, ids, self._new_run, self._on_keeper_gone, self._on_undone
@@ -92,6 +101,8 @@ class Engine:
             stack.push_async_callback(self._starter.close)
             stack.push_async_callback(self._end_tasks)
             await self._adopt_all(known)
+            await asyncio.to_thread(self.news.meet, known)
+            self.later(self.news.load)
             self.later(self._prune_now_and_then)
             self._open = stack.pop_all()
         return self
@@ -205,6 +216,7 @@ class Engine:
     def _on_change(self, live: LiveRun, items: Sequence[Item]) -> None:
         if live.run.created_at is not None:
             self._store.put(live.run, status_of(live.run), items, live.place())
+            self.news.hear(live, items, is_recalled=self._is_adopting)
         if live.run.is_over:
             # Behind those who wait for the end: they do not wait for the disk.
             asyncio.get_running_loop().call_soon(live.directory.remove, START_REQUEST)

@@ -1,14 +1,20 @@
-"""The text of what is shown: of one item, and of what was said last."""
+"""The text of what is shown: of one item, of what was said last, and of the line around a match."""
 
 from collections.abc import Callable
 from typing import Final
 
+import msgspec
+
 from limpet.model.characters import boundary, whole_characters
 from limpet.model.items import Item
 from limpet.model.run import Run
-from limpet.model.stream import Stream
+from limpet.model.stream import Stream, Tail
+from limpet.model.watch import MATCH_MAX_BYTES
 
 SNIPPET_MAX_CHARS: Final = 2000
+LINE_MAX_BYTES: Final = 4096
+# What can only go on in a character, never begin one.
+_CONTINUATION: Final = bytes(range(0x80, 0xC0))
 
 # Reads from a stream's bytes: its name, from where, to where.
 Read = Callable[[str, int, int], bytes]
@@ -51,7 +57,74 @@ def snippet(run: Run, read: Read) -> str:
     return "".join(reversed(pieces))
 
 
+def snippet_at(run: Run, tail: Tail, read: Read) -> str:
+    """What had been said last when `tail` was the run's: of bytes that were there then, and are still kept.
+
+    It is the same whenever it is asked for, until bytes are given up.
+    """
+    pieces: list[str] = []
+    left = SNIPPET_MAX_CHARS
+    ends = {name: end for name, _, end in tail}
+    for name, start, end in reversed(tail):
+        stream = run.streams.get(name, Stream())
+        for hole in stream.holes:
+            if hole[0] < end and start < hole[1]:
+                start, end = (hole[1], end) if hole[1] < end else (start, hole[0])
+        begin = max(start, end - 4 * left)
+        if left <= 0 or end <= begin:
+            continue
+        low, high = _part_of(stream, start)
+        before, after = max(low, begin - 4), min(high, end + 3, ends[name])
+        low_kept = max([before, *(stop for _, stop in stream.holes if stop <= begin)])
+        data = read(name, low_kept, min(after, stream.kept_end(begin)))
+        text = data[boundary(data, begin - low_kept) : boundary(data, end - low_kept)]
+        text = whole_characters(text) if end == ends[name] else text
+        pieces.append(text.decode("utf-8", errors="replace")[-left:])
+        left -= len(pieces[-1])
+    return "".join(reversed(pieces))
+
+
 def _part_of(stream: Stream, offset: int) -> tuple[int, int]:
     """The attempt's bytes among which that one is."""
     low = max(part for part in stream.parts if part <= offset)
     return low, min((part for part in stream.parts if part > offset), default=stream.bytes)
+
+
+def match_text(data: bytes, match_bytes: int) -> tuple[str, bool]:
+    """The text of a match of that many bytes, of which `data` are the first; whether it was cut."""
+    is_cut = match_bytes > MATCH_MAX_BYTES
+    data = whole_characters(data[:MATCH_MAX_BYTES]) if is_cut else data
+    return data.decode("utf-8", errors="replace"), is_cut
+
+
+class Line(msgspec.Struct, frozen=True):
+    """The line that a match stands on, as far as it is written and kept; `is_cut` when it is longer than that."""
+
+    text: str
+    is_cut: bool
+
+
+def line_around(run: Run, name: str, start: int, end: int, read: Read) -> Line:
+    """The line around these bytes: of a match over several lines, all of them. No more than LINE_MAX_BYTES of it."""
+    stream = run.streams[name]
+    low, high = _part_of(stream, start)
+    hole = stream.hole_at(start)
+    if hole is not None:
+        return Line("", is_cut=True)
+    low = max([low, *(hole[1] for hole in stream.holes if hole[1] <= start)])
+    high = min(high, stream.kept_end(start), stream.bytes if stream.ended_at is None else max(stream.ended_at, end))
+    before = read(name, back := max(low, start - LINE_MAX_BYTES), start)
+    begin = back + before.rfind(b"\n") + 1
+    last = max(start, end - 1)
+    ahead = min(high, max(end, last + LINE_MAX_BYTES))
+    behind = read(name, last, ahead).find(b"\n")
+    stop = last + behind if behind >= 0 else ahead
+    is_cut = (begin == back > low) or (behind < 0 and ahead < high)
+    if stop - begin > LINE_MAX_BYTES:
+        is_cut = True
+        begin = max(begin, min(start, stop - LINE_MAX_BYTES))
+        stop = begin + LINE_MAX_BYTES
+    data = read(name, begin, stop)
+    if is_cut:
+        data = whole_characters(data).lstrip(_CONTINUATION)
+    return Line(data.decode("utf-8", errors="replace"), is_cut)

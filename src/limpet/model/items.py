@@ -29,11 +29,6 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     data: dict[str, Any] | None = None
 
 
-def is_hit(item: Item) -> bool:
-    """Whether the item is a watcher's: its event stands on bytes of a stream."""
-    return item.kind == "event" and item.stream is not None
-
-
 class Place(msgspec.Struct, frozen=True, kw_only=True):
     """How far both journals have been taken in: offset, CRC chain and number of the last record of each."""
 
@@ -105,6 +100,11 @@ def _news(before: Run, fact: AnyFact, after: Run) -> Iterator[Item]:
             pass
     if after.created_at is not None and (before.created_at is None or status_of(before) != status_of(after)):
         yield Item(seq=0, ts=fact.at, kind="status", data=_standing(after))
+
+
+def is_hit(item: Item) -> bool:
+    """Whether a watcher made it; other events stand on no bytes."""
+    return item.kind == "event" and item.stream is not None
 
 
 def _event(fact: AnyFact, name: str, **data: Any) -> Item:
