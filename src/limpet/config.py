@@ -14,6 +14,7 @@ from limpet.model.ids import check_id
 
 _PREFIX: Final = "LIMPET_"
 
+EventKind = Literal["watch", "status", "output"]
 Size = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
 
@@ -57,10 +58,7 @@ class WebhookConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     url: str
     secret: Annotated[str, msgspec.Meta(min_length=16)]
     name: str | None = None
-    events: Annotated[tuple[Literal["watch", "status", "output"], ...], msgspec.Meta(min_length=1)] = (
-        "watch",
-        "status",
-    )
+    events: Annotated[tuple[EventKind, ...], msgspec.Meta(min_length=1)] = ("watch", "status")
     timeout_s: Annotated[float, msgspec.Meta(ge=0.1, le=300)] = 10.0
     give_up_s: Annotated[int, msgspec.Meta(ge=0, le=31_536_000)] = 86_400
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -240,4 +239,4 @@ def test_a_hundred_thousand_messages(tmp_path: Path) -> None:
         assert time.process_time() - began < 20
 
     with_backlog(tmp_path, work, max_messages=200_000)
-    assert os.stat(tmp_path / "backlog.journal").st_size < 1 << 20
+    assert (tmp_path / "backlog.journal").stat().st_size < 1 << 20

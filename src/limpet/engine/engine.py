@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -62,6 +63,8 @@ class Engine:
         self._tasks: set[asyncio.Task[None]] = set()
         self.blobs: FileBlobs
         self.news: News
+        # Where the output of runs is looked through, for whoever asks.
+        self.search_threads: Final = ThreadPoolExecutor(2, "limpet-search")
         self._store: RunStore
         self._starter: Starter
         self._retention: Retention
@@ -77,6 +80,7 @@ class Engine:
             self.config = self._given_config or Config.load(self.home.config)
             self.blobs = FileBlobs(self.home.path)
             stack.callback(self.blobs.close)
+            stack.callback(self.search_threads.shutdown, wait=False, cancel_futures=True)
             self._loop = asyncio.get_running_loop()
             self._store = SqliteRunStore(self.home.database, on_news=self._hear_of_store)
             stack.push_async_callback(asyncio.to_thread, self._store.close)

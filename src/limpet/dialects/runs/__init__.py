@@ -1,7 +1,7 @@
 """Operations on runs of every dialect: list, look, read, wait, steer."""
 
-from limpet.dialects.runs import operations, upkeep
+from limpet.dialects.runs import operations, search, upkeep
 
-ROWS = (*operations.ROWS, *upkeep.ROWS)
+ROWS = (*operations.ROWS, *search.ROWS, *upkeep.ROWS)
 
 __all__ = ["ROWS"]
