@@ -10,7 +10,7 @@ import pytest
 
 import limpet
 from limpet.client.portal import SyncClient
-from tests.contract.home import Home
+from tests.contract.home import Home, until
 
 WATCH = [{"regex": "hit [0-9]+$", "event": "found", "match_type": "line"}]
 
@@ -111,9 +111,9 @@ def test_the_same_without_the_database(home: Home) -> None:
 @pytest.mark.requirement("1.9", "0.7")
 def test_pruned_runs_take_their_messages_along(home: Home) -> None:
     home.start()
-    watched(home, "for i in 1 2 3; do echo hit $i; done", session_id="s")
+    run_id = watched(home, "for i in 1 2 3; do echo hit $i; done", session_id="s")["run_id"]
     with client(home) as calls:
-        calls.call_checked("runs.prune", keep_bytes=0)
+        until(lambda: calls.call_checked("runs.prune", keep_bytes=0)["runs"] == [run_id], "its keeper to be gone")
     home.kill_daemon()
     home.start()
     answer = take(home, "s")

@@ -49,6 +49,10 @@ class Listener:
     def of(self, kind: type[Any]) -> list[Any]:
         return [event for event in self.heard if isinstance(event, kind)]
 
+    def lines(self) -> list[str]:
+        """The lines of the hits."""
+        return [event.data["line"] for event in self.of(limpet.WatchEvent)]
+
     def wait(self, holds: Callable[[], bool]) -> None:
         with self._turn:
             assert self._turn.wait_for(holds, 30), self.heard
@@ -144,8 +148,7 @@ def test_one_that_hangs_holds_up_nobody(tmp_path: Path) -> None:
         patient = Listener("hanging")
         async with limpet.open(home, sinks=[patient]):
             await asyncio.to_thread(patient.wait, lambda: len(patient.of(limpet.WatchEvent)) == 20)
-            lines = [event.data["line"] for event in patient.of(limpet.WatchEvent)]
-            assert lines == [f"hit {number}" for number in range(20)], "what it missed waited for it"
+            assert patient.lines() == [f"hit {number}" for number in range(20)], "what it missed waited for it"
 
     asyncio.run(again())
 
@@ -163,7 +166,7 @@ def test_one_that_raises_is_told_again(tmp_path: Path) -> None:
             assert state["failed"] == 2
 
     asyncio.run(work())
-    assert [event.data["line"] for event in listener.of(limpet.WatchEvent)] == ["hit 1", "hit 2"]
+    assert listener.lines() == ["hit 1", "hit 2"]
 
 
 @pytest.mark.requirement("1.9")
@@ -175,21 +178,14 @@ def test_each_hit_once_over_orderly_restarts_and_none_from_before(tmp_path: Path
         async with limpet.open(home, sinks=sinks) as engine:
             await watched(engine, f"echo hit {number}")
             for sink in sinks:
-                line = f"hit {number}"
-                await asyncio.to_thread(
-                    sink.wait,
-                    lambda sink=sink: (
-                        sink.of(limpet.WatchEvent)[-1:][0].data["line"] == line if sink.of(limpet.WatchEvent) else False
-                    ),
-                )
+                await asyncio.to_thread(sink.wait, lambda sink=sink: f"hit {number}" in sink.lines())
 
     asyncio.run(work([early], 1))
     asyncio.run(work([early, late], 2))
     for path in (home / "memory").glob("sessions.db*"):
         path.unlink()
     asyncio.run(work([early, late], 3))
-    lines = [[event.data["line"] for event in sink.of(limpet.WatchEvent)] for sink in (early, late)]
-    assert lines == [["hit 1", "hit 2", "hit 3"], ["hit 2", "hit 3"]]
+    assert [early.lines(), late.lines()] == [["hit 1", "hit 2", "hit 3"], ["hit 2", "hit 3"]]
     # Nor are old statuses told again because the database was lost.
     assert len(early.of(limpet.StatusEvent)) <= 9
 
