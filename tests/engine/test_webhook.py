@@ -137,7 +137,7 @@ def test_signed_with_the_time_and_an_id(serve: Callable[..., Server]) -> None:
 @pytest.mark.requirement("1.9")
 @pytest.mark.parametrize("answer", ["500", "404", "301", "302", "307", "308", "close", "hang", "trickle"])
 def test_what_is_not_taken_in_time_is_told(serve: Callable[..., Server], answer: str) -> None:
-    """Injector: a server that answers with an error, redirects to itself, closes, hangs, or sends a byte now and then."""
+    """Injector: a server that answers with an error, redirects to itself, closes, hangs, or trickles."""
     server = serve(answer)
     began = time.monotonic()
     with pytest.raises(WebhookError):

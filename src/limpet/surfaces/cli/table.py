@@ -122,7 +122,7 @@ COMMANDS: Final = (
         (
             "limpet send RUN 'make test' Enter",
             "limpet send RUN C-c",
-            "limpet send --secret --text - RUN Enter <password",
+            "limpet send --secret --text - RUN Enter <file",
         ),
         RUN + "send:send",
         (
