@@ -127,7 +127,7 @@ CONFIG_NOTES: Final[dict[str, str]] = {
     "sinks.webhook.name": "By what limpet remembers how far it has come. Without one, made of the address.",
     "sinks.webhook.events": "Which are posted.",
     "sinks.webhook.timeout_s": "How long one post may take in all.",
-    "sinks.webhook.give_up_s": "How long a hit is posted again until the server takes it; the next ones wait behind it.",
+    "sinks.webhook.give_up_s": "How long a hit is posted again until it is taken; the next ones wait behind it.",
 }
 _BOUNDS: Final = (("ge", "≥ {}"), ("gt", "> {}"), ("le", "≤ {}"), ("lt", "< {}"))
 _LENGTHS: Final = (("min_length", "at least {}"), ("max_length", "at most {}"))
@@ -153,7 +153,7 @@ def type_words(kind: Any) -> str:
         return " or ".join(f"`{value}`" for value in kind.values)
     if isinstance(kind, inspect.StructType):
         return f"[{kind.cls.__name__}](#{kind.cls.__name__.lower()})"
-    if isinstance(kind, inspect.ListType):
+    if isinstance(kind, inspect.ListType | inspect.VarTupleType):
         return f"list of {type_words(kind.item_type)}{_limits(kind, _LENGTHS)}"
     if isinstance(kind, inspect.DictType):
         return f"object of {type_words(kind.value_type)}"
