@@ -170,6 +170,8 @@ def _limits(kind: Any, names: tuple[tuple[str, str], ...]) -> str:
 
 
 def _number(value: float) -> str:
+    if value != int(value):
+        return f"{value:g}"
     whole = int(value)
     if whole + 1 == 1 << 63:
         return "2^63-1"
