@@ -122,6 +122,7 @@ class Pump:
         self._said_dropped = 0
         self._turn = threading.Condition()
         self._stop = threading.Event()
+        self._until_s = 0.0
         self._runner: asyncio.Runner | None = None
         self._thread = threading.Thread(target=self._run, name=f"limpet-sink-{name}", daemon=True)
 
@@ -156,14 +157,15 @@ class Pump:
         return msgspec.structs.replace(self.state, waiting=len(self._hits) + len(self._hints))
 
     def stop(self) -> None:
-        """It gets nothing more, but for what it is at."""
+        """It gets what waits for it, if it is quick about that, and nothing more."""
         with self._turn:
+            self._until_s = time.monotonic() + _LEAVE_WITHIN_S
             self._stop.set()
             self._turn.notify()
 
     def leave(self) -> None:
         """Waits a moment for the thread's end; one that hangs is left behind."""
-        self._thread.join(_LEAVE_WITHIN_S)
+        self._thread.join(2 * _LEAVE_WITHIN_S)
         if self._thread.is_alive():
             _log.warning("the sink %s does not come back from its last call: it is left behind", self.state.name)
 
@@ -171,8 +173,8 @@ class Pump:
 
     def _run(self) -> None:
         try:
-            while (entry := self._next()) is not None:
-                self._give(*entry)
+            while (entry := self._next()) is not None and self._give(*entry):
+                pass
         except Exception:  # noqa: BLE001
             # Of the engine, not of the sink: what the sink raises is dealt with where it is called.
             self.state.trouble = "its thread has ended: see the log"
@@ -183,7 +185,7 @@ class Pump:
 
     def _next(self) -> tuple[Run, Item] | None:
         """What comes next, once there is something; None when it is over."""
-        while not self._stop.is_set():
+        while not self._stop.is_set() or time.monotonic() < self._until_s:
             with self._turn:
                 if self._hits or self._hints:
                     fuller = self._hints if not self._hits else self._hits
@@ -191,6 +193,8 @@ class Pump:
                         fuller = self._hints
                     _, run, item = fuller.popleft()
                     return run, item
+                if self._stop.is_set() and not self._is_behind:
+                    return None
                 if not self._is_behind:
                     self._turn.wait()
                     continue
@@ -198,7 +202,8 @@ class Pump:
                 self._fetch()
             except (Refusal, OSError) as refusal:  # the store is busy, or is being filled again
                 self.state.trouble = str(refusal)
-                self._stop.wait(_AGAIN_S[0])
+                if self._stop.wait(_AGAIN_S[0]):
+                    return None
         return None
 
     def _fetch(self) -> None:
@@ -214,14 +219,15 @@ class Pump:
                     if run is not None:
                         found.append((run, item))
             place = (page[-1][0], page[-1][1].seq)
-            if len(found) == self._most or self._stop.is_set():
+            if len(found) == self._most:
                 break
         with self._turn:
             self._hits.extend((self._next_number(), run, item) for run, item in found)
             # All there were are in the queue, and none came while they were looked for.
-            self._is_behind = self._has_missed or len(found) == self._most or self._stop.is_set()
+            self._is_behind = self._has_missed or len(found) == self._most
 
-    def _give(self, run: Run, item: Item) -> None:
+    def _give(self, run: Run, item: Item) -> bool:
+        """False when the engine ends before the sink has taken a hit: that and all behind it are for the next one."""
         if self.state.dropped > self._said_dropped:
             _log.warning("the sink %s is slow: %d events were dropped so far", self.state.name, self.state.dropped)
             self._said_dropped = self.state.dropped
@@ -230,9 +236,9 @@ class Pump:
             call: Callable[[Any], object] = self._sink.on_status if item.kind == "status" else self._sink.on_output
             if event is not None:
                 self._try(call, event)
-            return
+            return True
         if self._acks.holds(run.run_id, item.seq):
-            return
+            return True
         words = words_of(run, item, self._blobs)
         event = WatchEvent(
             **_common(run, item), snippet=words.snippet, event=item.event or "", text=words.text, data=words.data
@@ -244,13 +250,14 @@ class Pump:
                 _log.warning("the sink %s is not told of %s: it failed for too long", self.state.name, event.id)
                 break
             if self._stop.wait(again_s):
-                return  # not done: it comes again with the next engine
+                return False
             again_s = min(2 * again_s, _AGAIN_S[1])
         record = Record(at=time.time_ns() // 1_000_000, marks={run.run_id: Mark(item.seq)})
         try:
             self._acks.put(record, sync=False)
         except OSError as error:
             self.state.trouble = f"{event.id} may be told again after a restart: {error}"
+        return True
 
     def _try(self, call: Callable[[Any], object], event: SinkEvent) -> bool:
         try:
