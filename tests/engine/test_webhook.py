@@ -22,6 +22,7 @@ from limpet.daemon import InProcess
 from limpet.engine.sinks import WatchEvent
 from limpet.engine.webhook import WebhookError, WebhookSink
 from limpet.model.errors import Refusal
+from tests.contract.home import Home
 
 SECRET = "a secret of a good length"
 WATCH = [{"regex": "hit [0-9]+$", "event": "found", "match_type": "line"}]
@@ -37,16 +38,16 @@ class Server:
         self.got: list[tuple[dict[str, str], bytes]] = []
         self.answers = list(answers)
         self.let_go = threading.Event()
-        self._turn = threading.Condition()
+        self.turn = threading.Condition()
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                with outer._turn:  # pyright: ignore[reportPrivateUsage]
+                with outer.turn:
                     outer.got.append((dict(self.headers), body))
                     what = outer.answers.pop(0) if len(outer.answers) > 1 else outer.answers[0]
-                    outer._turn.notify_all()  # pyright: ignore[reportPrivateUsage]
+                    outer.turn.notify_all()
                 outer.answer(self, what)
 
             def do_GET(self) -> None:
@@ -87,8 +88,8 @@ class Server:
             handler.end_headers()
 
     def wait(self, count: int) -> None:
-        with self._turn:
-            assert self._turn.wait_for(lambda: len(self.got) >= count, 30), len(self.got)
+        with self.turn:
+            assert self.turn.wait_for(lambda: len(self.got) >= count, 30), len(self.got)
 
     def events(self) -> list[dict[str, Any]]:
         return [json.loads(body) for _, body in self.got]
@@ -203,6 +204,28 @@ def test_what_was_not_taken_comes_with_the_next_engine(tmp_path: Path, serve: Ca
     refused, server.answers = len(server.got), ["200"]
     asyncio.run(work(refused + 3, "echo hit 3"))
     assert [event["data"]["line"] for event in server.events()[refused:]] == ["hit 1", "hit 2", "hit 3"]
+
+
+@pytest.mark.requirement("1.9", "F01")
+def test_what_the_daemon_was_killed_over_is_posted_again(serve: Callable[..., Server]) -> None:
+    """Injector: the server hangs, and SIGKILL to the daemon meanwhile."""
+    server, home = serve("hang"), Home()
+    configured(home.path, server, 'events = ["watch"]\n')
+    try:
+        home.start()
+        asked = {"action": "spawn", "command": "echo hit 1; echo hit 2", "watch": WATCH}
+        assert home.limpet("call", "shell", json.dumps(asked)).returncode == 0
+        server.wait(1)
+        home.kill_daemon()
+        known = len(server.got)
+        with server.turn:
+            server.answers = ["200"]
+        home.start()
+        server.wait(known + 2)
+        assert [event["data"]["line"] for event in server.events()[known:]] == ["hit 1", "hit 2"]
+        assert server.events()[0] == server.events()[known]
+    finally:
+        home.close()
 
 
 @pytest.mark.requirement("1.9")

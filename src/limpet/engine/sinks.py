@@ -165,6 +165,8 @@ class Pump:
 
     def leave(self) -> None:
         """Waits a moment for the thread's end; one that hangs is left behind."""
+        if self._thread.ident is None:  # it never began
+            return
         self._thread.join(2 * _LEAVE_WITHIN_S)
         if self._thread.is_alive():
             _log.warning("the sink %s does not come back from its last call: it is left behind", self.state.name)
@@ -188,10 +190,8 @@ class Pump:
         while not self._stop.is_set() or time.monotonic() < self._until_s:
             with self._turn:
                 if self._hits or self._hints:
-                    fuller = self._hints if not self._hits else self._hits
-                    if self._hits and self._hints and self._hints[0][0] < self._hits[0][0]:
-                        fuller = self._hints
-                    _, run, item = fuller.popleft()
+                    is_hint_first = not self._hits or (self._hints and self._hints[0][0] < self._hits[0][0])
+                    _, run, item = (self._hints if is_hint_first else self._hits).popleft()
                     return run, item
                 if self._stop.is_set() and not self._is_behind:
                     return None
