@@ -66,6 +66,25 @@ FIELD_NOTES: Final[dict[tuple[str, str], str]] = {
     ("ShellRequest", "cwd"): "Relative to the caller's directory.",
     ("ShellRequest", "env"): "On top of the caller's environment and of `run.env`.",
     ("ShellRequest", "key"): "The same key and request: the same run, however often it is asked.",
+    ("ShellRequest", "keys"): "With `send_keys`: [names](../how-to/type-into-a-terminal.md) like `Enter`, `C-c`, `Up`; "
+    "what names no key is text.",
+    ("ShellRequest", "text"): "With `send_keys`: typed as it is, before the keys.",
+    ("ShellRequest", "secret"): "With `send_keys`: only the length is recorded.",
+    ("ShellResponse", "written"): "Of `send_keys`: how many bytes the terminal has taken.",
+    ("SearchRequest", "query"): "Text, as it stands. `query` or `regex`.",
+    ("SearchRequest", "regex"): "A pattern in RE2's syntax; `^` and `$` are per line.",
+    ("SearchResponse", "skipped"): "`gone`: given up to hold a bound. `tampered`: changed from outside.",
+    ("SearchResponse", "skipped_more"): "How many ranges more than those named.",
+    ("SearchResponse", "has_more"): "`limit` was reached, or ten seconds were over.",
+    ("Found", "truncated"): "The line is longer than the 4096 bytes that are shown.",
+    ("TakeRequest", "wait_ms"): "Waits for the first message; an empty answer when none came.",
+    ("TakeResponse", "dropped"): "How many went for newer ones (`backlog.max_messages`) since that was acked last.",
+    ("TakeResponse", "pruned"): "How many went with runs that were pruned since that was acked last.",
+    ("Message", "id"): "The same however often it is handed out: the run, and the `seq` of the item there.",
+    ("Message", "snippet"): "What the run had said last when it was found.",
+    ("StatusResponse", "backlog"): "How many messages wait, over all sessions.",
+    ("SinkState", "dropped"): "Events of status and output that did not fit into its queue.",
+    ("SinkState", "given_up"): "Hits that it failed for too long to take.",
     ("ListRequest", "text"): "Stands somewhere in the command.",
     ("ReadRequest", "stream"): "Default: `pty` if the run has a terminal, else `stdout`.",
     ("ReadRequest", "offset"): "In bytes. One of `offset`, `last_bytes`, `last_lines`; default offset 0.",
@@ -100,6 +119,15 @@ CONFIG_NOTES: Final[dict[str, str]] = {
     "retention.max_bytes": "How much room all runs may take on disk; past it the oldest that are over go. 0: no bound.",
     "retention.max_age_days": "How long a run that is over is kept. 0: no bound.",
     "retention.check_s": "How often that is looked at.",
+    "backlog.lease_s": "How long messages that were taken are left to whoever took them; then they come back.",
+    "backlog.max_messages": "How many wait for each session; past it the oldest go, and the next take says how many.",
+    "sinks.queue": "How many events wait for each sink. Hits that do not fit wait on disk, the rest is dropped.",
+    "sinks.webhook.url": "Where to post, http or https. No redirect is followed, no proxy used.",
+    "sinks.webhook.secret": "What posts are signed with.",
+    "sinks.webhook.name": "By what limpet remembers how far it has come. Without one, made of the address.",
+    "sinks.webhook.events": "Which are posted.",
+    "sinks.webhook.timeout_s": "How long one post may take in all.",
+    "sinks.webhook.give_up_s": "How long a hit is posted again until it is taken; the next ones wait behind it.",
 }
 _BOUNDS: Final = (("ge", "≥ {}"), ("gt", "> {}"), ("le", "≤ {}"), ("lt", "< {}"))
 _LENGTHS: Final = (("min_length", "at least {}"), ("max_length", "at most {}"))
@@ -125,7 +153,7 @@ def type_words(kind: Any) -> str:
         return " or ".join(f"`{value}`" for value in kind.values)
     if isinstance(kind, inspect.StructType):
         return f"[{kind.cls.__name__}](#{kind.cls.__name__.lower()})"
-    if isinstance(kind, inspect.ListType):
+    if isinstance(kind, inspect.ListType | inspect.VarTupleType):
         return f"list of {type_words(kind.item_type)}{_limits(kind, _LENGTHS)}"
     if isinstance(kind, inspect.DictType):
         return f"object of {type_words(kind.value_type)}"
@@ -142,6 +170,8 @@ def _limits(kind: Any, names: tuple[tuple[str, str], ...]) -> str:
 
 
 def _number(value: float) -> str:
+    if value != int(value):
+        return f"{value:g}"
     whole = int(value)
     if whole + 1 == 1 << 63:
         return "2^63-1"
@@ -260,12 +290,23 @@ def configuration_page() -> str:
     ]
     for table in _fields(Config):
         assert isinstance(table.type, inspect.StructType)
-        lines += [f"## `[{table.name}]`\n", "| key | type | default | |", "|---|---|---|---|"]
-        for field in table.type.fields:
-            note = CONFIG_NOTES[f"{table.name}.{field.name}"]
-            lines.append(f"| `{field.encode_name}` | {type_words(field.type)} | {_default(field)} | {note} |")
-        lines.append("")
+        lines += _keys(f"[{table.name}]", table.name, table.type.cls)
     return "\n".join(lines)
+
+
+def _keys(title: str, name: str, table: type[msgspec.Struct]) -> Iterator[str]:
+    """A table's keys, then the tables of which it may have several."""
+    lists = {field.name: inner for field in _fields(table) for inner in _structs_in(field.type)}
+    yield f"## `{title}`\n"
+    yield "| key | type | default | |"
+    yield "|---|---|---|---|"
+    for field in _fields(table):
+        if field.name not in lists:
+            note = CONFIG_NOTES[f"{name}.{field.name}"]
+            yield f"| `{field.encode_name}` | {type_words(field.type)} | {_default(field)} | {note} |"
+    yield ""
+    for each, inner in lists.items():
+        yield from _keys(f"[[{name}.{each}]]", f"{name}.{each}", inner)
 
 
 def _command(command: Command) -> Iterator[str]:

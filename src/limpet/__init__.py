@@ -9,14 +9,34 @@ if TYPE_CHECKING:
     from limpet.client.portal import SyncClient as SyncClient
     from limpet.client.portal import connect_sync as connect_sync
     from limpet.daemon import open as open  # noqa: A004  (limpet.open reads well and shadows nothing of a caller's)
+    from limpet.engine.sinks import ExecEventSink as ExecEventSink
+    from limpet.engine.sinks import OutputEvent as OutputEvent
+    from limpet.engine.sinks import StatusEvent as StatusEvent
+    from limpet.engine.sinks import WatchEvent as WatchEvent
     from limpet.model.errors import Refusal as LimpetError
     from limpet.model.version import VERSION as __version__  # noqa: N811
 
-__all__ = ["AsyncClient", "LimpetError", "SyncClient", "__version__", "connect", "connect_sync", "open"]
+__all__ = [
+    "AsyncClient",
+    "ExecEventSink",
+    "LimpetError",
+    "OutputEvent",
+    "StatusEvent",
+    "SyncClient",
+    "WatchEvent",
+    "__version__",
+    "connect",
+    "connect_sync",
+    "open",
+]
 
 _HOMES = {
     "AsyncClient": ("limpet.client.client", "AsyncClient"),
+    "ExecEventSink": ("limpet.engine.sinks", "ExecEventSink"),
     "LimpetError": ("limpet.model.errors", "Refusal"),
+    "OutputEvent": ("limpet.engine.sinks", "OutputEvent"),
+    "StatusEvent": ("limpet.engine.sinks", "StatusEvent"),
+    "WatchEvent": ("limpet.engine.sinks", "WatchEvent"),
     "__version__": ("limpet.model.version", "VERSION"),
     "SyncClient": ("limpet.client.portal", "SyncClient"),
     "connect": ("limpet.client.client", "connect"),

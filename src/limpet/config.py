@@ -1,16 +1,20 @@
 """The configuration: keys, defaults, and where each value came from. Wrong ones are refused by name."""
 
+import hashlib
 import os
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
 from limpet.model.errors import Refusal
+from limpet.model.ids import check_id
 
 _PREFIX: Final = "LIMPET_"
 
+EventKind = Literal["watch", "status", "output"]
 Size = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
 
@@ -41,12 +45,43 @@ class RetentionConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     check_s: Annotated[int, msgspec.Meta(ge=1, le=86_400)] = 60
 
 
+class BacklogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[backlog]`: what waits for the one who started a session."""
+
+    lease_s: Annotated[float, msgspec.Meta(ge=0.1, le=86_400)] = 60.0
+    max_messages: Annotated[int, msgspec.Meta(ge=1, le=1 << 20)] = 10_000
+
+
+class WebhookConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[[sinks.webhook]]`: an address that is told of what happens."""
+
+    url: str
+    secret: Annotated[str, msgspec.Meta(min_length=16)]
+    name: str | None = None
+    events: Annotated[tuple[EventKind, ...], msgspec.Meta(min_length=1)] = ("watch", "status")
+    timeout_s: Annotated[float, msgspec.Meta(ge=0.1, le=300)] = 10.0
+    give_up_s: Annotated[int, msgspec.Meta(ge=0, le=31_536_000)] = 86_400
+
+    def __repr__(self) -> str:
+        """Without the secret, wherever it is printed."""
+        return f"WebhookConfig(url={self.url!r})"
+
+
+class SinksConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[sinks]`: who is told of what happens, and how much may wait for each."""
+
+    queue: Annotated[int, msgspec.Meta(ge=1, le=1 << 20)] = 1000
+    webhook: list[WebhookConfig] = []
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All of it. `LIMPET_RUN_SYNC_MS` and the like stand above the file, the file above the defaults."""
 
     run: RunConfig = RunConfig()
     store: StoreConfig = StoreConfig()
     retention: RetentionConfig = RetentionConfig()
+    backlog: BacklogConfig = BacklogConfig()
+    sinks: SinksConfig = SinksConfig()
 
     @classmethod
     def load(cls, path: Path) -> "Config":
@@ -58,13 +93,48 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 given = tomllib.loads(path.read_text(encoding="utf-8"))
             except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
                 raise Refusal("invalid_argument", f"{path} is no TOML: {error}") from None
-        for table, kind in (("run", RunConfig), ("store", StoreConfig), ("retention", RetentionConfig)):
+        for table, kind in (
+            ("run", RunConfig),
+            ("store", StoreConfig),
+            ("retention", RetentionConfig),
+            ("backlog", BacklogConfig),
+            ("sinks", SinksConfig),
+        ):
             for key in kind.__struct_fields__:
                 value = os.environ.get(f"{_PREFIX}{table}_{key}".upper())
-                if value is not None and key != "env":
+                if value is not None and key not in ("env", "webhook"):
                     given.setdefault(table, {})[key] = int(value) if value.isdigit() else value
                     where = "the environment (LIMPET_...) or " + str(path)
         try:
-            return msgspec.convert(given, cls)
+            config = msgspec.convert(given, cls)
         except msgspec.ValidationError as error:
             raise Refusal("invalid_argument", f"{where}: {error}") from None
+        _check_webhooks(config.sinks.webhook, where)
+        return config
+
+
+def webhook_name(webhook: WebhookConfig) -> str:
+    """By what its place among the hits is remembered; without a name of its own its address stands for it."""
+    return webhook.name or f"webhook-{hashlib.sha256(webhook.url.encode()).hexdigest()[:12]}"
+
+
+def _check_webhooks(webhooks: list[WebhookConfig], where: str) -> None:
+    """Refuses an address that nothing can be posted to, and two webhooks of one name."""
+    names: set[str] = set()
+    for number, webhook in enumerate(webhooks):
+        key = f"{where}: `sinks.webhook[{number}]"
+        try:
+            parts = urlsplit(webhook.url)
+            is_sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # of a port or a bracket
+            is_sound = False
+            parts = urlsplit("")
+        if not is_sound or not webhook.url.isascii() or any(sign <= " " for sign in webhook.url):
+            raise Refusal("invalid_argument", f"{key}.url` is no http:// or https:// address")
+        if parts.username is not None or parts.password is not None:
+            raise Refusal("invalid_argument", f"{key}.url` holds a password, which logs would show: take it out")
+        if webhook.name is not None:
+            check_id("name", webhook.name)
+        if webhook_name(webhook) in names:
+            raise Refusal("invalid_argument", f"{key}` has the name of another: give each a `name` of its own")
+        names.add(webhook_name(webhook))

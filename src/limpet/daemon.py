@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +15,7 @@ from limpet.client.client import as_error
 from limpet.client.home import find_home
 from limpet.dialects import ROWS
 from limpet.engine.engine import Engine
+from limpet.engine.sinks import ExecEventSink
 from limpet.model.errors import Refusal
 from limpet.model.operation import Caller, answer_of, convert
 from limpet.surfaces.http.app import build
@@ -53,9 +54,14 @@ class InProcess:
 
 
 @asynccontextmanager
-async def open(home: str | os.PathLike[str] | None = None) -> AsyncGenerator[InProcess]:  # noqa: A001
-    """An engine of one's own: `async with limpet.open(home) as engine`. The home must not be held by a daemon."""
-    async with Engine(Path(find_home(home))) as engine:
+async def open(  # noqa: A001
+    home: str | os.PathLike[str] | None = None, *, sinks: Sequence[ExecEventSink] = ()
+) -> AsyncGenerator[InProcess]:
+    """An engine of one's own: `async with limpet.open(home) as engine`. The home must not be held by a daemon.
+
+    Each of the `sinks` is told of what runs do, in a thread of its own.
+    """
+    async with Engine(Path(find_home(home)), sinks=sinks) as engine:
         yield InProcess(engine)
 
 

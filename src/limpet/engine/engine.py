@@ -22,8 +22,10 @@ from limpet.engine.home import Home
 from limpet.engine.link import KeeperLink
 from limpet.engine.live_run import LiveRun
 from limpet.engine.matching import MatchType, Pattern, compile_pattern
+from limpet.engine.news import News
 from limpet.engine.nursery import Nursery
 from limpet.engine.retention import DAY_MS, Pruned, Retention
+from limpet.engine.sinks import ExecEventSink
 from limpet.engine.starting import Starter
 from limpet.engine.watching import Watching
 from limpet.model.errors import Refusal
@@ -49,9 +51,10 @@ SETTLE_AGAIN_S: Final = 0.5
 class Engine:
     """One for each home. `async with Engine(path) as engine`."""
 
-    def __init__(self, path: Path, config: Config | None = None) -> None:
+    def __init__(self, path: Path, config: Config | None = None, sinks: Sequence[ExecEventSink] = ()) -> None:
         self.home = Home(path)
         self._given_config = config
+        self._sinks = sinks
         self.config = config or Config()
         self.started_at_ms = time.time_ns() // 1_000_000
         # Set by whoever wants this engine's process to end; the value says whether runs are to end with it.
@@ -65,6 +68,9 @@ class Engine:
         self.blobs: FileBlobs
         # Where patterns are compiled and long output is looked through.
         self.thread: Final = ThreadPoolExecutor(1, "limpet-matching")
+        self.news: News
+        # Where the output of runs is looked through, for whoever asks.
+        self.search_threads: Final = ThreadPoolExecutor(2, "limpet-search")
         self._store: RunStore
         self._starter: Starter
         self._retention: Retention
@@ -80,19 +86,25 @@ class Engine:
             self.config = self._given_config or Config.load(self.home.config)
             self.blobs = FileBlobs(self.home.path)
             stack.callback(self.blobs.close)
+            stack.callback(self.search_threads.shutdown, wait=False, cancel_futures=True)
             self._loop = asyncio.get_running_loop()
             self._store = SqliteRunStore(self.home.database, on_news=self._hear_of_store)
             stack.push_async_callback(asyncio.to_thread, self._store.close)
             stack.callback(self.thread.shutdown, cancel_futures=True)
+            self.news = News(self.home, self.config, self._store, self.blobs, self._sinks)
+            stack.push_async_callback(self.news.close)
             durable = Durable(self.home.runs)
             stack.callback(durable.close)
             stack.callback(self._detach_all)
             nursery = Nursery(self.home.nursery, self.home.log, cgroups.find_parent("limpet"))
             stack.push_async_callback(nursery.close)
             nursery.open()
-            self._retention = Retention(self.home, self._store, self._live.__contains__)
+            self._retention = Retention(
+                self.home, self._store, self._live.__contains__, self.news.will_prune, self.news.pruned
+            )
             await asyncio.to_thread(self._retention.recall)
             known = sorted(path.name for path in self.home.runs.iterdir() if is_made_id(path.name))
+            await asyncio.to_thread(self.news.open, known)
             ids = IdMaker(int.from_bytes(os.urandom(2)), known[-1] if known else "")
             self._starter = Starter(
                 self.home, self.config, nursery, durable, ids, self._new_run, self._on_keeper_gone, self._on_undone
@@ -100,6 +112,8 @@ class Engine:
             stack.push_async_callback(self._starter.close)
             stack.push_async_callback(self._end_tasks)
             await self._adopt_all(known)
+            await asyncio.to_thread(self.news.meet, known)
+            self.later(self.news.load)
             self.later(self._prune_now_and_then)
             self._open = stack.pop_all()
         return self
@@ -216,6 +230,7 @@ class Engine:
             self._store.put(live.run, status_of(live.run), items, live.place())
             if live.run.watch:
                 self._follow(live)
+            self.news.hear(live, items, is_recalled=self._is_adopting)
         if live.run.is_over:
             # Behind those who wait for the end: they do not wait for the disk.
             asyncio.get_running_loop().call_soon(live.directory.remove, START_REQUEST)

@@ -23,6 +23,7 @@ class Home:
         self.database = self.path / "memory" / "sessions.db"
         self.config = self.path / "config.toml"
         self.trash = self.path / "trash"
+        self.acks = self.path / "acks"
         self.pruned = self.path / "pruned.journal"
         self.socket = self.path / "daemon.sock"
         self.log = self.path / "daemon.log"
@@ -38,7 +39,7 @@ class Home:
             raise Refusal("invalid_argument", message, reason="socket_path_too_long")
         _own_private(self.path)
         self._take_lock()
-        for path in (self.runs, self.nursery, self.database.parent):
+        for path in (self.runs, self.nursery, self.database.parent, self.acks):
             _own_private(path)
 
     def _take_lock(self) -> None:

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
@@ -35,8 +35,18 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
 class Retention:
     """Removes runs, oldest first: told in the journal, then out of sight by a rename, then gone."""
 
-    def __init__(self, home: Home, store: RunStore, is_live: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        home: Home,
+        store: RunStore,
+        is_live: Callable[[str], bool],
+        before: Callable[[list[str]], Awaitable[None]],
+        after: Callable[[list[str]], None],
+    ) -> None:
+        """`before` and `after` hear of the runs that are removed; the first can still keep them by an error."""
         self._home = home
+        self._before = before
+        self._after = after
         self._store = store
         self._is_live = is_live
         self._journal = PrunedJournal(home.pruned)
@@ -99,6 +109,7 @@ class Retention:
         return sizes
 
     async def _remove(self, run_ids: list[str], now_ms: int) -> None:
+        await self._before(run_ids)
         stones = [self._stone(run_id, now_ms) for run_id in run_ids]
         await asyncio.to_thread(self._journal.append, stones)
         self._home.trash.mkdir(mode=0o700, exist_ok=True)
@@ -107,6 +118,7 @@ class Retention:
             with contextlib.suppress(FileNotFoundError):
                 self._home.run(stone.run_id).rename(self._home.trash / stone.run_id)
             _log.info("pruned %s", stone.run_id)
+        self._after(run_ids)
         await asyncio.to_thread(self._empty_trash)
 
     def _stone(self, run_id: str, now_ms: int) -> Tombstone:

@@ -8,7 +8,7 @@ import msgspec
 from limpet.model.characters import boundary, whole_characters
 from limpet.model.items import Item
 from limpet.model.run import Run
-from limpet.model.stream import Stream
+from limpet.model.stream import Stream, Tail
 from limpet.model.watch import MATCH_MAX_BYTES
 
 SNIPPET_MAX_CHARS: Final = 2000
@@ -52,6 +52,33 @@ def snippet(run: Run, read: Read) -> str:
         data = read(name, before, after)
         text = data[boundary(data, begin - before) : boundary(data, end - before)]
         text = whole_characters(text) if end == run.streams[name].bytes and run.streams[name].open else text
+        pieces.append(text.decode("utf-8", errors="replace")[-left:])
+        left -= len(pieces[-1])
+    return "".join(reversed(pieces))
+
+
+def snippet_at(run: Run, tail: Tail, read: Read) -> str:
+    """What had been said last when `tail` was the run's: of bytes that were there then, and are still kept.
+
+    It is the same whenever it is asked for, until bytes are given up.
+    """
+    pieces: list[str] = []
+    left = SNIPPET_MAX_CHARS
+    ends = {name: end for name, _, end in tail}
+    for name, start, end in reversed(tail):
+        stream = run.streams.get(name, Stream())
+        for hole in stream.holes:
+            if hole[0] < end and start < hole[1]:
+                start, end = (hole[1], end) if hole[1] < end else (start, hole[0])
+        begin = max(start, end - 4 * left)
+        if left <= 0 or end <= begin:
+            continue
+        low, high = _part_of(stream, start)
+        before, after = max(low, begin - 4), min(high, end + 3, ends[name])
+        low_kept = max([before, *(stop for _, stop in stream.holes if stop <= begin)])
+        data = read(name, low_kept, min(after, stream.kept_end(begin)))
+        text = data[boundary(data, begin - low_kept) : boundary(data, end - low_kept)]
+        text = whole_characters(text) if end == ends[name] else text
         pieces.append(text.decode("utf-8", errors="replace")[-left:])
         left -= len(pieces[-1])
     return "".join(reversed(pieces))

@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import hashlib
 from typing import Any, Final
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from limpet.engine.live_run import LiveRun
 from limpet.model.errors import Refusal
 from limpet.model.facts import InputAsked, InputTaken, StopAsked, Withdrawn
+from limpet.model.ids import check_id
 from limpet.model.run import Phase
 from limpet.model.status import status_of
 
@@ -21,6 +23,14 @@ class Once(msgspec.Struct, frozen=True):
 
     key: str
     digest: str
+
+    @classmethod
+    def of(cls, key: str | None, what: bytes, *, secret: bool) -> "Once | None":
+        """For that input under that key. Of a secret nothing is recorded but its length, so that alone is compared."""
+        if key is None:
+            return None
+        what = b"secret %d" % len(what) if secret else what
+        return cls(check_id("key", key), hashlib.sha256(what).hexdigest())
 
 
 async def kill(live: LiveRun, signal_name: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from limpet.model.items import Item, Place
 from limpet.model.run import Run
 from limpet.model.tombstone import Tombstone
-from limpet.store.pending import Pending, look
+from limpet.store.pending import Pending, hits, look
 from limpet.store.runs import RunFilter, fits, is_settled
 
 
@@ -40,6 +40,10 @@ class MemoryRunStore:
     def items(self, run_id: str, after_seq: int, limit: int, stream: str | None = None) -> "list[Item]":
         known = self._kept.changes.get(run_id)
         return known.items.behind(after_seq, limit, stream) if known else []
+
+    def hits(self, after: tuple[str, int], limit: int) -> "list[tuple[str, Item]]":
+        found, _, _ = hits((self._kept,), after)
+        return [(place[0], found[place]) for place in sorted(found)[:limit]]
 
     def known_over(self) -> set[str]:
         runs = (change.run for change in self._kept.changes.values())

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from limpet.model.items import Item, Place
+from limpet.model.items import Item, Place, is_hit
 from limpet.model.run import Run
 from limpet.model.tombstone import Tombstone
 
@@ -18,16 +18,25 @@ class ItemList:
     def __init__(self) -> None:
         self._all: list[Item] = []
         self._outputs: dict[str, list[Item]] = {}
+        self._hits: list[Item] = []
 
     def add(self, item: Item) -> None:
-        if _insert(self._all, item) and item.kind == "output" and item.stream is not None:
+        if not _insert(self._all, item) or item.stream is None:
+            return
+        if item.kind == "output":
             _insert(self._outputs.setdefault(item.stream, []), item)
+        elif is_hit(item):
+            _insert(self._hits, item)
 
     def behind(self, after_seq: int, limit: int, stream: str | None) -> list[Item]:
         """The first `limit` behind `after_seq`; with a stream, its output alone."""
         among = self._all if stream is None else self._outputs.get(stream, [])
         first = bisect_right(among, after_seq, key=_SEQ)
         return among[first : first + limit]
+
+    def hits(self) -> Sequence[Item]:
+        """Those of watchers."""
+        return self._hits
 
     def __iter__(self) -> Iterator[Item]:
         return iter(self._all)
@@ -140,6 +149,20 @@ def look(layers: Sequence[Pending], run_id: str) -> Sight:
         if layer.is_cleared:
             return Sight(run, place, items, True)
     return Sight(run, place, items, False)
+
+
+def hits(layers: Sequence[Pending], after: tuple[str, int]) -> tuple[dict[tuple[str, int], Item], set[str], bool]:
+    """The items of watchers behind that place, the runs for which nothing below counts, and whether the rest does."""
+    found: dict[tuple[str, int], Item] = {}
+    hidden: set[str] = set()
+    newest, is_below = changed(layers)
+    for run_id in newest:
+        sight = look(layers, run_id)
+        for kept in sight.items[::-1]:  # the oldest last: what was there first counts
+            found |= {(run_id, item.seq): item for item in kept.hits() if (run_id, item.seq) > after}
+        if sight.is_whole:
+            hidden.add(run_id)
+    return found, hidden, is_below
 
 
 def changed(layers: Sequence[Pending]) -> tuple[dict[str, Change], bool]:

@@ -13,7 +13,7 @@ from limpet.store.runs import RunFilter, is_settled
 
 Value = str | int | None
 
-VERSION: Final = 2
+VERSION: Final = 3
 # What people look at stands in columns of its own; the whole state is apart, so that a scan reads none of it.
 SCHEMA: Final = f"""
 CREATE TABLE exec_runs (
@@ -70,6 +70,7 @@ CREATE TABLE exec_run_items (
     PRIMARY KEY (run_id, seq)
 ) WITHOUT ROWID;
 CREATE INDEX exec_run_items_by_stream ON exec_run_items (run_id, stream, seq) WHERE kind = 'output';
+CREATE INDEX exec_run_items_hits ON exec_run_items (run_id, seq) WHERE kind = 'event' AND stream IS NOT NULL;
 
 CREATE TABLE exec_run_tombstones (
     run_id TEXT PRIMARY KEY,
@@ -101,6 +102,10 @@ ITEMS: Final = f"SELECT {_ITEM_COLUMNS} FROM exec_run_items WHERE run_id = ? AND
 # Left to itself the planner takes the primary key, and passes over all that is of other streams.
 OUTPUTS: Final = f"""SELECT {_ITEM_COLUMNS} FROM exec_run_items INDEXED BY exec_run_items_by_stream
     WHERE run_id = ? AND seq > ? AND kind = 'output' AND stream = ? ORDER BY seq LIMIT ?"""
+# Those of watchers, over all runs but those in a JSON list.
+HITS: Final = f"""SELECT run_id, {_ITEM_COLUMNS} FROM exec_run_items INDEXED BY exec_run_items_hits
+    WHERE kind = 'event' AND stream IS NOT NULL AND (run_id, seq) > (?, ?)
+    AND run_id NOT IN (SELECT value FROM json_each(?)) ORDER BY run_id, seq LIMIT ?"""
 # All runs but those in a JSON list.
 COUNT: Final = """SELECT (SELECT count(*) FROM exec_runs)
     - (SELECT count(*) FROM exec_runs WHERE run_id IN (SELECT value FROM json_each(?)))"""

@@ -72,6 +72,10 @@ class RunStore(Protocol):
         """
         ...
 
+    def hits(self, after: tuple[str, int], limit: int) -> "list[tuple[str, Item]]":
+        """The first items of watchers behind a run's id and a seq, over all runs, in this order. May take a while."""
+        ...
+
     def known_over(self) -> set[str]:
         """The ids of all runs that need no looking after any more."""
         ...

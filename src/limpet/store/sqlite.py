@@ -14,7 +14,7 @@ from limpet.model.tombstone import Tombstone
 from limpet.store import rows
 from limpet.store.commits import Commits, refusal
 from limpet.store.database import DAMAGE, Database
-from limpet.store.pending import Pending, changed, look
+from limpet.store.pending import Pending, changed, hits, look
 from limpet.store.runs import RunFilter, fits, is_settled
 
 
@@ -132,6 +132,14 @@ class SqliteRunStore:
                 known = database.look_up(query, run_id, after_seq, *bindings, limit)
                 found |= {item.seq: item for item in map(rows.item_of, known)}
         return [found[seq] for seq in sorted(found)[:limit]]
+
+    def hits(self, after: tuple[str, int], limit: int) -> "list[tuple[str, Item]]":
+        found, hidden, is_below = self._commits.seen(lambda layers: hits(layers, after))
+        if is_below:
+            with self._reading() as database:
+                known = database.scan(rows.HITS, *after, rows.json_list(hidden), limit)
+                found = {(run_id, row[0]): rows.item_of(tuple(row)) for run_id, *row in known} | found
+        return [(place[0], found[place]) for place in sorted(found)[:limit]]
 
     async def list(self, wanted: RunFilter) -> list[Run]:
         return await asyncio.to_thread(self._list, wanted)

@@ -88,6 +88,29 @@ class RunStoreSuite:
         assert store.items(run.run_id, 0, 100, "pty") == []
         assert store.items(make_run(9).run_id, 0, 100) == []
 
+    def test_gives_the_hits_of_all_runs(self, store: RunStore, settle: Callable[[], None]) -> None:
+        def hit(seq: int, stream: str | None = "stdout") -> Item:
+            return Item(seq=seq, ts=seq, kind="event", stream=stream, start=3, end=7, event="e", data={"tail": [seq]})
+
+        for number in (3, 1, 2):
+            store.put(make_run(number), "running", [make_output(1), hit(2), hit(3, None)])
+            settle()
+            store.put(make_run(number), "running", [hit(2), make_output(4), hit(5)])
+        settle()
+        first, second, third = (make_run(number).run_id for number in (1, 2, 3))
+        everything = [(run_id, hit(seq)) for run_id in (first, second, third) for seq in (2, 5)]
+        assert store.hits(("", 0), 100) == everything
+        assert store.hits((first, 2), 2) == everything[1:3]
+        assert store.hits((second, 5), 100) == everything[4:]
+        assert store.hits((third, 5), 100) == []
+        store.forget(second)
+        store.tombstone(first, None, None, 1)
+        settle()
+        assert store.hits(("", 0), 100) == everything[4:]
+        store.put(make_run(2), "running", [hit(9)])
+        settle()
+        assert store.hits(("", 0), 100) == [(second, hit(9)), *everything[4:]]
+
     def test_takes_items_in_once(self, store: RunStore, settle: Callable[[], None]) -> None:
         run = make_run(1)
         items = [make_output(seq) for seq in range(1, 6)]

@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from limpet.model.items import Item, Place
+from limpet.model.items import Item, Place, is_hit
 from limpet.model.run import Phase, Run
 from limpet.model.tombstone import Tombstone
 from limpet.store.runs import RunFilter, RunStore, fits, is_settled
@@ -138,6 +138,15 @@ class RunStoreModel(RuleBasedStateMachine):
         if stream is not None:
             behind = [item for item in behind if item.kind == "output" and item.stream == stream]
         assert self.store.items(run_id, after, limit, stream) == behind[:limit]
+
+    @rule(number=st.sampled_from((0, *_NUMBERS)), after=st.integers(0, _LAST_SEQ), limit=st.integers(1, _LAST_SEQ))
+    def compare_hits(self, number: int, after: int, limit: int) -> None:
+        place = (make_run(number).run_id, after)
+        known = ((run_id, item) for run_id, known in self.runs.items() for item in known.items.values() if is_hit(item))
+        behind = sorted(
+            (each for each in known if (each[0], each[1].seq) > place), key=lambda hit: (hit[0], hit[1].seq)
+        )
+        assert self.store.hits(place, limit) == behind[:limit]
 
     @invariant()
     def agrees(self) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from limpet.engine.engine import Engine
+from limpet.engine.sinks import SinkState
 from limpet.model.operation import Caller, Operation
 from limpet_keeper import VERSION
 
@@ -23,7 +24,7 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 class StatusResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """Who answers, from where, since when, and for how many runs."""
+    """Who answers, from where, since when, for how many runs; what waits in backlogs, and how it goes with sinks."""
 
     pid: int
     version: str
@@ -31,6 +32,8 @@ class StatusResponse(msgspec.Struct, frozen=True, kw_only=True):
     socket: str
     uptime_ms: int
     runs: Counts
+    backlog: int
+    sinks: list[SinkState]
 
 
 class StopRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,6 +76,8 @@ async def status(engine: Engine, _request: StatusRequest, _caller: Caller) -> St
         socket=str(engine.home.socket),
         uptime_ms=time.time_ns() // 1_000_000 - engine.started_at_ms,
         runs=Counts(**engine.counts()),
+        backlog=engine.news.backlog.count,
+        sinks=engine.news.standings(),
     )
 
 

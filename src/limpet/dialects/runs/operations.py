@@ -4,7 +4,6 @@ import asyncio
 import base64
 import binascii
 import functools
-import hashlib
 import time
 from typing import Final
 
@@ -113,8 +112,7 @@ async def write(engine: Engine, request: types.WriteRequest, _caller: Caller) ->
             data = base64.b64decode(request.data_base64, validate=True)
         except (binascii.Error, ValueError):
             raise Refusal("invalid_argument", "`data_base64` must be base64", field="data_base64") from None
-    digest = hashlib.sha256(b"%d %b" % (request.close, data)).hexdigest()
-    once = None if request.key is None else steering.Once(check_id("key", request.key), digest)
+    once = steering.Once.of(request.key, b"%d %b" % (request.close, data), secret=request.secret)
     live = engine.find(request.run_id)
     written = await steering.write(live, data, close=request.close, secret=request.secret, once=once)
     return types.WriteResponse(run_id=request.run_id, written=written)

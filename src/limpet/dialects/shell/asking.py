@@ -23,8 +23,9 @@ _OF_ACTION: Final = {
     "poll": _ABOUT_A_RUN | {"since_seq", "limit", "view"},
     "log": _ABOUT_A_RUN | {"since_seq", "limit", "view", "stream"},
     "kill": _ABOUT_A_RUN,
+    "send_keys": _ABOUT_A_RUN | {"keys", "text", "secret", "key"},
 }
-_NOT_OF_A_START: Final = {"run_id", "since_seq", "limit", "stream"}
+_NOT_OF_A_START: Final = {"run_id", "since_seq", "limit", "stream", "keys", "text", "secret"}
 _canonical: Final = msgspec.json.Encoder(order="deterministic")
 _defaults: Final = msgspec.structs.asdict(ShellRequest())
 
@@ -115,6 +116,10 @@ def _default_shell() -> str:
 
 
 def _digest(request: ShellRequest) -> str:
-    """What two requests with one key must have in common; the caller's context does not count."""
+    """What two requests with one key must have in common; the caller's context does not count.
+
+    Nor does what is left at its default: a field that a later version adds changes no digest.
+    """
     asked = msgspec.structs.replace(request, context=Context(), key=None)
-    return hashlib.sha256(_canonical.encode(asked)).hexdigest()
+    given = {name: getattr(asked, name) for name, default in _defaults.items() if getattr(asked, name) != default}
+    return hashlib.sha256(_canonical.encode(given)).hexdigest()

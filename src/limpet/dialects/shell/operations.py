@@ -1,10 +1,11 @@
-"""`shell`: one command string, waited for or left in the background; and runs looked at, read and ended."""
+"""`shell`: one command string, waited for or left in the background; and runs looked at, read, typed to and ended."""
 
 from typing import Any, Final
 
 import msgspec
 
 from limpet.dialects.shell.asking import ask_of, check_action
+from limpet.dialects.shell.send_keys import send_keys
 from limpet.dialects.shell.types import MOST_ITEMS, ItemInfo, ShellRequest, ShellResponse
 from limpet.engine import steering
 from limpet.engine.engine import Engine
@@ -32,6 +33,8 @@ async def shell(engine: Engine, request: ShellRequest, caller: Caller) -> ShellR
             live = engine.find(request.run_id or "")
             await steering.kill(live, "SIGTERM")
             return ShellResponse(run_id=live.run.run_id, status=status_of(live.run), stopping=live.run.stopping)
+        case "send_keys":
+            return await send_keys(engine, request)
         case _:
             live = await engine.submit(await ask_of(engine, request, caller))
     if request.action == "spawn" and request.background:

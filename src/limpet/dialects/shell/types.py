@@ -12,7 +12,7 @@ DEFAULT_LIMIT: Final = 200
 MOST_ITEMS: Final = 1000
 MOST_WATCHERS: Final = 64
 
-Action = Literal["spawn", "poll", "log", "kill"]
+Action = Literal["spawn", "poll", "log", "kill", "send_keys"]
 Side = Annotated[int, msgspec.Meta(ge=1, le=65535)]
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=31_536_000)]
 Seq = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
@@ -63,6 +63,9 @@ class ShellRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     since_seq: Seq = 0
     limit: Annotated[int, msgspec.Meta(ge=1)] = DEFAULT_LIMIT
     stream: Literal["stdout", "stderr", "pty"] | None = None
+    keys: list[str] = []
+    text: str | None = None
+    secret: bool = False
 
 
 class ItemInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,3 +106,4 @@ class ShellResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     items: list[ItemInfo] | Unset = msgspec.UNSET
     next_seq: int | Unset = msgspec.UNSET
     has_more: bool | Unset = msgspec.UNSET
+    written: int | Unset = msgspec.UNSET

@@ -70,7 +70,7 @@ def _function(command: Command, choose: Callable[[Chosen], None]) -> Callable[..
     parameters: list[inspect.Parameter] = []
     for words in command.words:
         kind: Any = list[str] if words.most is None else str if words.least else str | None
-        default = inspect.Parameter.empty if words.least else None
+        default = inspect.Parameter.empty if words.least else [] if words.most is None else None
         note = typer.Argument(metavar=words.metavar, help=words.text)
         parameters.append(_parameter(words.dest, Annotated[kind, note], default))
     for option in command.options:

@@ -117,6 +117,54 @@ COMMANDS: Final = (
         (_RUNS,),
     ),
     Command(
+        "send",
+        "Type into a run's terminal: text first, then keys by tmux's names; what is no key's name is typed as it is.",
+        (
+            "limpet send RUN 'make test' Enter",
+            "limpet send RUN C-c",
+            "limpet send --secret --text - RUN Enter <file",
+        ),
+        RUN + "send:send",
+        (
+            Option(
+                "text", ("--text",), "text", "Text to type as it is, before any key; - reads it from stdin.", "TEXT"
+            ),
+            Option("secret", ("--secret",), "flag", "Record how long it was, and nothing more."),
+            _JSON,
+        ),
+        (_RUN, Words("keys", "KEY", "Keys, like Enter, C-c, Up, F1 or M-x.", least=0, most=None)),
+    ),
+    Command(
+        "search",
+        "Find text in the output of runs, the newest first.",
+        ("limpet search 'connection refused'", "limpet search --regex 'error: .*$' --session build --json"),
+        RUN + "search:search",
+        (
+            Option("regex", ("--regex", "-e"), "flag", "TEXT is a pattern, in RE2's syntax."),
+            Option("session", ("--session",), "text", "Runs of this session alone.", "ID"),
+            Option("run_id", ("--run",), "text", "This run alone.", "RUN"),
+            Option("stream", ("--stream",), "text", "One stream only: stdout, stderr or pty.", "STREAM"),
+            Option("limit", ("--limit", "-n"), "number", "How many at most (default 100).", "N"),
+            _JSON,
+        ),
+        (Words("text", "TEXT", "What to look for."),),
+    ),
+    Command(
+        "backlog",
+        "Take what a session's watchers found, and ack it; what is not acked in time comes back.",
+        ("limpet backlog take SESSION --wait 60", "limpet backlog ack LEASE"),
+        RUN + "backlog:backlog",
+        (
+            Option("most", ("--max",), "number", "How many messages at most (default 100).", "N"),
+            Option("wait", ("--wait",), "number", "Wait so many seconds for the first one.", "SECS"),
+            _JSON,
+        ),
+        (
+            Words("action", "take|ack", "What to do."),
+            Words("name", "SESSION|LEASE", "Whose messages to take, or the lease to ack."),
+        ),
+    ),
+    Command(
         "prune",
         "Remove runs that are over, oldest first, by age or by the room that all runs take.",
         ("limpet prune --older-than 7d --dry-run", "limpet prune --keep-bytes 10G"),
