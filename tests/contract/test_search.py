@@ -128,7 +128,7 @@ def test_it_is_found_at_every_place_of_a_long_output(http: Http, tmp_path: Path)
         ({"query": "a", "limit": "5"}, "limit"),
         ({"query": "a", "limit": True}, "limit"),
         ({"query": "a", "session_id": "../x"}, "session_id"),
-        ({"query": "a", "stream": "stdout"}, "stream"),
+        ({"query": "a", "stream": "stdin"}, "stream"),
     ],
     ids=str,
 )

@@ -46,12 +46,17 @@ def words_of(run: Run, item: Item, blobs: BlobStore) -> HitWords:
 
 
 def hit_data(run: Run, item: Item, read: Read) -> dict[str, Any]:
-    """`match`, `span`, `stream` and `line` of a hit; `truncated` where not all of match or line is there."""
+    """`match`, `span`, `stream` and `line` of a hit, `groups` by line; `truncated` where a text is not all there."""
     start, end, stream = item.start or 0, item.end or 0, item.stream or ""
     line = line_around(run, stream, start, end, read)
-    told = {"match": (item.data or {})["match"], "span": {"start": start, "end": end}, "stream": stream}
-    data: dict[str, Any] = told | {"line": line.text}
-    return data | {"truncated": True} if line.is_cut or end - start > MATCH_MAX_BYTES else data
+    known = item.data or {}
+    data: dict[str, Any] = {"match": known["match"], "span": {"start": start, "end": end}, "stream": stream}
+    data["line"] = line.text
+    if "groups" in known:
+        data["groups"] = known["groups"]
+    if line.is_cut or end - start > MATCH_MAX_BYTES:
+        data["truncated"] = True
+    return data
 
 
 def _shortened(command: str) -> str:

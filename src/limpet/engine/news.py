@@ -53,7 +53,7 @@ class News:
         self._disk = ThreadPoolExecutor(1, "limpet-acks")
         self._acks = Acks(home.acks / "backlog.journal")
         self.backlog = Backlog(self._acks, config.backlog, self._disk)
-        named = [(sink_name(sink), sink) for sink in sinks]
+        named = named_sinks(sinks)
         if config.sinks.webhook:
             from limpet.engine.webhook import WebhookSink  # its modules are of no use to others
 
@@ -190,6 +190,15 @@ class News:
         await asyncio.to_thread(self._disk.shutdown)
 
 
-def sink_name(sink: ExecEventSink) -> str:
-    """By what its place among the hits is remembered: its `name`, else its class's."""
-    return check_id("name", str(getattr(sink, "name", type(sink).__name__)))
+def named_sinks(sinks: Sequence[ExecEventSink]) -> list[tuple[str, ExecEventSink]]:
+    """By what the place of each among the hits is remembered: its `name`, else its class's, counted from the second on."""
+    named: list[tuple[str, ExecEventSink]] = []
+    counts: dict[str, int] = {}
+    for sink in sinks:
+        given = getattr(sink, "name", None)
+        name = str(given or type(sink).__name__)
+        if given is None:
+            counts[name] = counts.get(name, 0) + 1
+            name = name if counts[name] == 1 else f"{name}-{counts[name]}"
+        named.append((check_id("name", name), sink))
+    return named

@@ -106,7 +106,7 @@ class Search:
 
     def _look(self, run: Run, name: str, start: int, low: int, high: int) -> Iterator[None]:
         """One piece without a gap, of one attempt."""
-        left = self._limit - len(self.hits)
+        left = self._limit - len(self.hits) + 1  # one more than is told: whether there is more is known, not guessed
         scanner = self._pattern.scanner(start, self._line_before(run, name, start, low), most_hits=left)
         try:
             at = start
@@ -125,18 +125,19 @@ class Search:
             scanner.close()
 
     def _take(self, run: Run, name: str, spans: list[tuple[int, int]]) -> bool:
-        """Whether that is enough."""
+        """Whether there is more than is to be told."""
 
         def read(stream: str, low: int, high: int) -> bytes:
             return read_exactly(run, self._blobs, stream, low, high)
 
         for start, end in spans:
+            if len(self.hits) == self._limit:
+                last = self.hits[-1]
+                self.stopped_at = Place(last.run_id, last.stream, last.span.end)
+                return True
             line = line_around(run, name, start, end, read)
             found = Found(run_id=run.run_id, stream=name, span=Span(start, end), line=line.text, truncated=line.is_cut)
             self.hits.append(found)
-            if len(self.hits) == self._limit:
-                self.stopped_at = Place(run.run_id, name, end)
-                return True
         return False
 
     def _line_before(self, run: Run, name: str, start: int, low: int) -> bytes:

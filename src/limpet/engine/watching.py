@@ -162,7 +162,7 @@ class Watching:
             start=hit.start,
             end=hit.end,
             match=match,
-            groups=hit.groups,
+            groups=hit.groups or None,
         )
 
     async def _tell_missed(self, name: str, passage: Passage[_Numbered]) -> None:

@@ -87,7 +87,9 @@ def _place_of(request: SearchRequest) -> Place | None:
 async def _runs(engine: Engine, request: SearchRequest, place: Place | None) -> AsyncIterator[Run]:
     """The newest first, from the one on where the search goes on."""
     if request.run_id is not None:
-        yield engine.find(request.run_id).run
+        run = engine.find(request.run_id).run
+        if request.session_id in (None, run.session_id):
+            yield run
         return
     before = None
     if place is not None:

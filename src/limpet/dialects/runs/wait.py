@@ -181,7 +181,7 @@ def _hit_info(engine: Engine, live: LiveRun, matched: Matched) -> HitInfo:
         match=match,
         span=Span(hit.start, hit.end),
         line=line.text,
-        groups=UNSET if hit.groups is None else hit.groups,
+        groups=hit.groups or UNSET,
         truncated=is_cut or line.is_cut,
     )
 

@@ -1,6 +1,7 @@
 """`shell`: one command string, waited for or left in the background; and runs looked at, read, typed to and ended."""
 
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 import msgspec
 
@@ -10,8 +11,9 @@ from limpet.dialects.shell.types import MOST_ITEMS, ItemInfo, ShellRequest, Shel
 from limpet.engine import steering
 from limpet.engine.engine import Engine
 from limpet.engine.live_run import LiveRun
+from limpet.engine.messages import hit_data
 from limpet.engine.reading import read_exactly
-from limpet.engine.shown import item_text, line_around, snippet
+from limpet.engine.shown import item_text, snippet
 from limpet.model.characters import whole_characters
 from limpet.model.errors import Refusal
 from limpet.model.items import Item, is_hit
@@ -19,7 +21,6 @@ from limpet.model.operation import Caller, Operation
 from limpet.model.plain import to_plain
 from limpet.model.run import Phase
 from limpet.model.status import status_of
-from limpet.model.watch import MATCH_MAX_BYTES
 
 
 async def shell(engine: Engine, request: ShellRequest, caller: Caller) -> ShellResponse:
@@ -92,7 +93,8 @@ def _page(engine: Engine, live: LiveRun, request: ShellRequest) -> ShellResponse
 
 def _item(engine: Engine, live: LiveRun, item: Item, view: str) -> ItemInfo:
     if is_hit(item):
-        return _hit(engine, live, item)
+        data = hit_data(live.run, item, partial(read_exactly, live.run, engine.blobs))
+        return ItemInfo(seq=item.seq, ts=item.ts, kind=item.kind, event=item.event or "", data=data)
     if item.kind != "output":
         shown = ItemInfo(seq=item.seq, ts=item.ts, kind=item.kind)
         named = shown if item.event is None else msgspec.structs.replace(shown, event=item.event)
@@ -100,19 +102,6 @@ def _item(engine: Engine, live: LiveRun, item: Item, view: str) -> ItemInfo:
     text = item_text(live.run, item, lambda name, start, end: read_exactly(live.run, engine.blobs, name, start, end))
     text = to_plain(text) if view == "plain" else text
     return ItemInfo(seq=item.seq, ts=item.ts, kind=item.kind, stream=item.stream or "", text=text)
-
-
-def _hit(engine: Engine, live: LiveRun, item: Item) -> ItemInfo:
-    start, end, stream = item.start or 0, item.end or 0, item.stream or ""
-    line = line_around(
-        live.run, stream, start, end, lambda name, low, high: read_exactly(live.run, engine.blobs, name, low, high)
-    )
-    known = item.data or {}
-    told = {"match": known["match"], "span": {"start": start, "end": end}, "stream": stream, "line": line.text}
-    data: dict[str, Any] = told | ({"groups": known["groups"]} if "groups" in known else {})
-    if line.is_cut or end - start > MATCH_MAX_BYTES:
-        data["truncated"] = True
-    return ItemInfo(seq=item.seq, ts=item.ts, kind=item.kind, event=item.event or "", data=data)
 
 
 def _finished(engine: Engine, live: LiveRun, view: str) -> ShellResponse:
