@@ -99,6 +99,15 @@ claim "what was followed is what the same build says without limpet" -- cmp -s "
 limpet logs "$run" >"$place/kept"
 claim "and so is what was kept" -- cmp -s "$place/kept" "$place/expected"
 
+say "A server that is watched. Who waits for it to be ready is told; so is the backlog of its session, when somebody asks."
+show 'web=$(limpet run -d --session web --watch "broken=error: .*\n" "./server.sh")'
+show 'limpet wait --for "listening on port [0-9]+\n" $web'
+show 'limpet backlog take web --wait 30'
+claim "the watcher saw its error, though nobody was reading" -- \
+    grep -q '"event":"broken"' <(limpet call shell "{\"action\": \"poll\", \"run_id\": \"$web\"}")
+show 'limpet kill $web'
+limpet wait "$web" || true
+
 say "A server that ignores TERM, has forked itself out of its session twice, and is partly stopped."
 show "server=\$(limpet run -d '$mark ./stubborn.sh')"
 for _ in {1..500}; do

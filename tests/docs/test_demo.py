@@ -41,7 +41,7 @@ def test_a_false_claim_fails_it(tmp_path: Path, place: Path) -> None:
     demo.mkdir()
     for name in ("src", ".venv"):
         (tmp_path / name).symlink_to(ROOT / name)
-    for name in ("run.sh", "build.sh", "stubborn.sh"):
+    for name in ("run.sh", "build.sh", "server.sh", "stubborn.sh"):
         text = (ROOT / "demo" / name).read_text()
         (demo / name).write_text(text.replace("exit 7", "exit 6") if name == "build.sh" else text)
         (demo / name).chmod(0o755)

@@ -15,7 +15,7 @@ from limpet.surfaces.cli.daemon_client import succeeded
 from limpet.surfaces.cli.logs import write_all
 from limpet.surfaces.cli.reader import Reader
 from limpet.surfaces.cli.say import note
-from limpet.surfaces.cli.steer import ended
+from limpet.surfaces.cli.wait import ended
 
 PASSED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 TWICE_S: Final = 2.0

@@ -16,7 +16,7 @@ from limpet.model.errors import Refusal
 from limpet.model.version import VERSION
 from limpet.surfaces.cli.daemon_client import succeeded, with_client
 from limpet.surfaces.cli.say import note, say_json, visible
-from limpet.surfaces.cli.steer import ended
+from limpet.surfaces.cli.wait import ended
 
 _PEER: Final = struct.Struct("3i")
 _GONE_S: Final = 30.0

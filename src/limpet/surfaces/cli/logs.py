@@ -10,7 +10,7 @@ from limpet.client.client import AsyncClient
 from limpet.surfaces.cli.daemon_client import succeeded, with_client
 from limpet.surfaces.cli.reader import Page, Reader, streams_of
 from limpet.surfaces.cli.say import say_json, visible
-from limpet.surfaces.cli.steer import ended
+from limpet.surfaces.cli.wait import ended
 
 
 def logs(*, run_id: str, follow: bool, stream: str | None, raw: bool, as_json: bool) -> int:

@@ -23,6 +23,7 @@ def run(
     timeout: float | None,
     cwd: str | None,
     labels: tuple[str, ...],
+    watch: tuple[str, ...],
 ) -> int:
     """Starts it and stays with it, unless it is to be left alone."""
     asked: dict[str, Any] = {
@@ -45,6 +46,8 @@ def run(
         asked["cwd"] = os.path.abspath(cwd)  # noqa: PTH100
     if labels:
         asked["labels"] = list(labels)
+    if watch:
+        asked["watch"] = [_watcher(each) for each in watch]
     feeds = not detach and not pty and _stdin_has_more()
     if feeds:
         asked["stdin"] = "open"
@@ -70,6 +73,13 @@ def run(
         return exit_code_of(ended)
 
     return with_client(start, caller=True)
+
+
+def _watcher(asked: str) -> dict[str, Any]:
+    """`EVENT=REGEX`, or a pattern alone, which becomes an event of the name `match`."""
+    event, equals, regex = asked.partition("=")
+    is_named = equals and event.replace("-", "").replace("_", "").isalnum()
+    return {"event": event, "regex": regex} if is_named else {"event": "match", "regex": asked}
 
 
 def _stdin_has_more() -> bool:

@@ -67,6 +67,7 @@ COMMANDS: Final = (
             Option("timeout", ("--timeout",), "number", "End it after so many seconds; exit code 124.", "SECS"),
             Option("cwd", ("--cwd",), "text", "Run it there instead of here.", "DIR"),
             Option("labels", ("--label",), "texts", "A label to find it by; may be given again.", "LABEL"),
+            Option("watch", ("--watch",), "texts", "Note each match as an event; may be given again.", "[EVENT=]REGEX"),
         ),
         (
             Words(
@@ -102,10 +103,17 @@ COMMANDS: Final = (
     ),
     Command(
         "wait",
-        "Wait for runs to end; exit with the code of the first that failed, in the order given.",
-        ("limpet wait RUN", "limpet wait --timeout 10 RUN RUN"),
-        RUN + "steer:wait",
-        (Option("timeout", ("--timeout",), "number", "Give up after so many seconds; exit code 124.", "SECS"), _JSON),
+        "Wait for runs to end; exit with the code of the first that failed. Or for something that one says or does.",
+        ("limpet wait RUN", "limpet wait --timeout 10 RUN RUN", "limpet wait --for 'listening on' --port 8080 RUN"),
+        RUN + "wait:wait",
+        (
+            Option("regexes", ("--for",), "texts", "Until this pattern matches; may be given again.", "REGEX"),
+            Option("by_line", ("--line",), "flag", "Patterns look at whole lines, greedy."),
+            Option("quiet", ("--quiet",), "number", "Until nothing was said for so many seconds.", "SECS"),
+            Option("port", ("--port",), "number", "Until a process of the run listens there.", "PORT"),
+            Option("timeout", ("--timeout",), "number", "Give up after so many seconds; exit code 124.", "SECS"),
+            _JSON,
+        ),
         (_RUNS,),
     ),
     Command(
