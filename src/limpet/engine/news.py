@@ -191,7 +191,7 @@ class News:
 
 
 def named_sinks(sinks: Sequence[ExecEventSink]) -> list[tuple[str, ExecEventSink]]:
-    """By what the place of each among the hits is remembered: its `name`, else its class's, counted from the second on."""
+    """By what the place of each among the hits is remembered: its `name`, else its class's, numbered from 2 on."""
     named: list[tuple[str, ExecEventSink]] = []
     counts: dict[str, int] = {}
     for sink in sinks:
