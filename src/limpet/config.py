@@ -56,7 +56,7 @@ class WebhookConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """`[[sinks.webhook]]`: an address that is told of what happens."""
 
     url: str
-    secret: Annotated[str, msgspec.Meta(min_length=16)]
+    secret: Annotated[str, msgspec.Meta(min_length=1)]
     name: str | None = None
     events: Annotated[tuple[EventKind, ...], msgspec.Meta(min_length=1)] = ("watch", "status")
     timeout_s: Annotated[float, msgspec.Meta(ge=0.1, le=300)] = 10.0

@@ -64,8 +64,8 @@ def test_backlog(home: Home) -> None:
     asked |= {"watch": [{"regex": "ready$", "event": "up", "match_type": "line"}]}
     home.limpet("call", "shell", json.dumps(asked))
     taken = home.limpet("backlog", "take", "told", "--wait", "30")
-    assert b"up: echo now ready" in taken.stdout
-    assert taken.stdout.endswith(b": now ready\n")
+    assert b" up: now ready (run " in taken.stdout
+    assert taken.stdout.endswith(b": echo now ready)\n")
     lease = taken.stderr.split()[-1].decode()
     acked = home.limpet("backlog", "ack", lease)
     assert (acked.returncode, acked.stdout) == (0, b"acked 1\n")

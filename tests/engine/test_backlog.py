@@ -179,6 +179,20 @@ def test_pruned_runs_take_their_messages_along_and_that_is_told(tmp_path: Path) 
     assert acks.pruned == {}
 
 
+@pytest.mark.requirement("1.9", "F16")
+def test_a_full_disk_is_no_reason_to_keep_old_runs(tmp_path: Path) -> None:
+    """Injector: a directory stands where the journal is to be."""
+
+    async def work(backlog: Backlog) -> None:
+        fill(backlog, 3)
+        (tmp_path / "backlog.journal").mkdir()
+        await backlog.will_prune([RUN])
+        backlog.pruned([RUN])
+        assert (await backlog.take("s", 9)).pruned == 3
+
+    with_backlog(tmp_path, work)
+
+
 @pytest.mark.requirement("1.9")
 def test_acks_at_the_same_time(tmp_path: Path) -> None:
     async def work(backlog: Backlog) -> None:

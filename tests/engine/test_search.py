@@ -59,10 +59,13 @@ def test_the_newest_runs_first_with_their_lines(tmp_path: Path) -> None:
             ({"session_id": "s"}, places(answer)[1:]),
             ({"run_id": second}, places(answer)[:1]),
             ({"stream": "stdout"}, places(answer)[3:]),
+            ({"session_id": "s", "run_id": second}, []),
             ({"run_id": third}, []),
             ({"session_id": "other"}, []),
         ):
             assert places(await engine.call_checked("runs.search", query="needle", **narrower)) == expected
+        assert (await engine.call_checked("runs.search", query="needle", limit=4))["has_more"] is False
+        assert (await engine.call_checked("runs.search", query="needle", limit=3))["has_more"] is True
         by_regex = await engine.call_checked("runs.search", regex=r"^two$|needle is")
         assert places(by_regex) == [(second, "pty", 10, 19), (first, "stdout", 11, 14)]
 

@@ -123,13 +123,12 @@ def test_signed_with_the_time_and_an_id(serve: Callable[..., Server]) -> None:
     before_ms = time.time_ns() // 1_000_000
     sink(server.url).on_watch(HIT)
     ((headers, body),) = server.got
-    signed = dict(part.split("=") for part in headers["Limpet-Signature"].split(","))
-    assert before_ms <= int(signed["t"]) <= time.time_ns() // 1_000_000
-    expected = hmac.new(SECRET.encode(), signed["t"].encode() + b"." + body, hashlib.sha256).hexdigest()
-    assert signed["v1"] == expected
+    expected = hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
+    assert headers["Limpet-Signature"] == f"sha256={expected}"
+    assert before_ms <= json.loads(body)["sent_at"] <= time.time_ns() // 1_000_000
     assert headers["Idempotency-Key"] == HIT.id
     assert headers["Content-Type"] == "application/json"
-    assert json.loads(body) == {
+    assert {name: value for name, value in json.loads(body).items() if name != "sent_at"} == {
         "type": "watch", "id": HIT.id, "ts": 1, "run_id": "0000000000001", "session_id": "s", "seq": 4, "snippet": "",
         "event": "e", "text": "t", "data": {},
     }  # fmt: skip
@@ -223,7 +222,7 @@ def test_what_the_daemon_was_killed_over_is_posted_again(serve: Callable[..., Se
         home.start()
         server.wait(known + 2)
         assert [event["data"]["line"] for event in server.events()[known:]] == ["hit 1", "hit 2"]
-        assert server.events()[0] == server.events()[known]
+        assert server.events()[0]["id"] == server.events()[known]["id"]
     finally:
         home.close()
 
@@ -253,7 +252,7 @@ def test_only_the_events_that_are_wanted(tmp_path: Path, serve: Callable[..., Se
         (f'url = "http://x:99999/"\nsecret = "{SECRET}"', "sinks.webhook[0].url"),
         (f'url = "http://x/\\r\\nA: b"\nsecret = "{SECRET}"', "sinks.webhook[0].url"),
         (f'url = "http://u:p@x/"\nsecret = "{SECRET}"', "password"),
-        ('url = "http://x/"\nsecret = "short"', "secret"),
+        ('url = "http://x/"\nsecret = ""', "secret"),
         ('url = "http://x/"', "secret"),
         (f'url = "http://x/"\nsecret = "{SECRET}"\nevents = ["all"]', "events"),
         (f'url = "http://x/"\nsecret = "{SECRET}"\nevents = []', "events"),

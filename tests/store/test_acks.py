@@ -120,6 +120,23 @@ def test_what_the_disk_refuses_did_not_happen(tmp_path: Path) -> None:
     assert opened(path).marks == {"a": Mark(3)}
 
 
+@pytest.mark.requirement("1.9", "F24")
+def test_nothing_is_written_over_what_cannot_be_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Injector: a directory stands in the journal's place when it is opened, and is gone after that."""
+    path = tmp_path / "b.journal"
+    acks = Acks(path)
+    acks.put(Record(at=1, marks={"a": Mark(1)}), sync=True)
+    kept = path.rename(tmp_path / "kept")
+    path.mkdir()
+    blind = opened(path)
+    assert "cannot be read" in caplog.text
+    path.rmdir()
+    kept.rename(path)
+    with pytest.raises(OSError, match="directory"):
+        blind.put(Record(at=2, marks={"b": Mark(1)}), sync=True)
+    assert opened(path).marks == {"a": Mark(1)}
+
+
 @pytest.mark.requirement("1.9", "1.12")
 def test_a_recorded_journal_reads_as_ever() -> None:
     acks = Acks(GOLDEN)

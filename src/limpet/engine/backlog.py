@@ -268,7 +268,10 @@ class Backlog:
                 going[run_id] = (session_id, count)
         if going:
             record = Record(at=time.time_ns() // 1_000_000, pruned=going)
-            await asyncio.get_running_loop().run_in_executor(self._disk, lambda: self._acks.put(record, sync=True))
+            try:
+                await asyncio.get_running_loop().run_in_executor(self._disk, lambda: self._acks.put(record, sync=True))
+            except OSError as error:  # a full disk is to be made room on all the more
+                _log.warning("that %d runs take messages along is not told after a restart: %s", len(going), error)
 
     def pruned(self, run_ids: Iterable[str]) -> None:
         """The runs are gone, their messages with them."""

@@ -35,14 +35,14 @@ def words_of(run: Run, item: Item, blobs: BlobStore) -> HitWords:
     def read(name: str, start: int, end: int) -> bytes:
         return read_exactly(run, blobs, name, start, end)
 
-    named = f"{item.event}: {_shortened(run.command)} (run {run.run_id})"
+    named = f"(run {run.run_id}: {_shortened(run.command)})"
     try:
         data = hit_data(run, item, read)
         tail = msgspec.convert((item.data or {}).get("tail", ()), Tail)
-        return HitWords(text=f"{named}: {data['line']}", snippet=snippet_at(run, tail, read), data=data)
+        return HitWords(text=f"{item.event}: {data['line']} {named}", snippet=snippet_at(run, tail, read), data=data)
     except Refusal as refusal:
         data = {"span": {"start": item.start, "end": item.end}, "stream": item.stream}
-        return HitWords(text=f"{named}: {refusal.message}", snippet="", data=data)
+        return HitWords(text=f"{item.event}: {refusal.message} {named}", snippet="", data=data)
 
 
 def hit_data(run: Run, item: Item, read: Read) -> dict[str, Any]:

@@ -78,6 +78,8 @@ class Acks:
         self.damaged_records = 0
         self._position = 0
         self._rewritten_bytes = 0
+        # Why what is on disk is not known, if it is not: then nothing is written over it.
+        self._unread: OSError | None = None
         self._turn = threading.Lock()
 
     def open(self, is_kept: Callable[[str], bool]) -> bool:
@@ -86,6 +88,10 @@ class Acks:
             data = self.path.read_bytes()
         except FileNotFoundError:
             return False
+        except OSError as error:
+            _log.warning("%s cannot be read, nothing can be acked: %s", self.path, error)
+            self._unread = error
+            return True
         for line in io.BytesIO(data):
             if not line.endswith(b"\n"):
                 break  # torn: it is written over
@@ -143,6 +149,8 @@ class Acks:
     def put(self, record: Record, *, sync: bool) -> None:
         """Appends a record; with `sync` it is on disk when this returns. OSError leaves all as it was."""
         with self._turn:
+            if self._unread is not None:
+                raise self._unread
             line, _ = encode_line(_encoder.encode(record), 0)
             fd = os.open(self.path, _FLAGS, 0o600)
             try:
