@@ -43,7 +43,6 @@ bench: env
 	$(BIN)/python -m bench
 
 fuzz: env
-	$(BIN)/uv sync --locked --inexact --quiet --group fuzz
 	$(BIN)/python -m fuzz
 
 prove: env
