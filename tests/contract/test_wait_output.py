@@ -68,7 +68,7 @@ def test_a_match_across_a_timeout_is_not_missed(surface: Surface, gate: Gate) ->
     first = wait(surface, [run_id], {"regex": "it"})
     late = timed_out(surface, [run_id], {"regex": "needle"}, since=first["from"])
     gate.open()
-    answer = wait(surface, [run_id], {"regex": "needle"}, since=late["from"])
+    answer = wait(surface, [run_id], {"regex": "needle"}, since=late["from"], timeout_ms=10_000)
     assert waited(answer) == Hit(4, 10, "needle")
     # What a call has answered is not answered again; what stands behind it is.
     assert waited(wait(surface, [run_id], {"regex": "it"}, since=answer["from"])) == Hit(11, 13, "it")
