@@ -97,7 +97,8 @@ def note_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
 class Recorder:
     """A Python sink that keeps what it is told, after it has done what the test wants of it."""
 
-    def __init__(self, before: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, before: Callable[[str], None] = lambda _: None, name: str = "recorder") -> None:
+        self.name = name
         self._before = before
         self._lock = threading.Lock()
         self._notes: list[tuple[str, Answer]] = []
