@@ -137,9 +137,16 @@ class Post:
         return message
 
     def signed_with(self, secret: str) -> bool:
-        """Is there a header with the HMAC-SHA256 of the body in it? (`sha256=` or the like may stand before.)"""
-        digest = hmac.new(secret.encode(), self.body, hashlib.sha256).hexdigest()
-        return any(value.lower().endswith(digest) for value in self.headers.values())
+        """Is there a header that ends with the HMAC-SHA256 of the body, or of `T.` and the body where it begins with t=T?"""
+
+        def digest(signed: bytes) -> str:
+            return hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()
+
+        for value in self.headers.values():
+            time_told = value.removeprefix("t=").split(",")[0].encode() if value.startswith("t=") else None
+            if value.endswith(digest(self.body if time_told is None else time_told + b"." + self.body)):
+                return True
+        return False
 
 
 @dataclass
