@@ -137,7 +137,7 @@ class Post:
         return message
 
     def signed_with(self, secret: str) -> bool:
-        """Is there a header that ends with the HMAC-SHA256 of the body, or of `T.` and the body where it begins with t=T?"""
+        """Does a header end with the HMAC-SHA256 of the body, or of `T.` and the body where it begins with t=T?"""
 
         def digest(signed: bytes) -> str:
             return hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()
