@@ -84,9 +84,8 @@ def timed_out(
     return answer
 
 
-def chain(surface: Surface, run_id: str, condition: Answer) -> Iterator[tuple[str, Hit]]:
+def chain(surface: Surface, run_id: str, condition: Answer, since: Answer | None = None) -> Iterator[tuple[str, Hit]]:
     """Every hit in a run that is over: each call goes on from the last one's answer, until only the end is left."""
-    since: Answer | None = None
     while True:
         answer = wait(surface, [run_id], condition, {"exit": True}, since=since)
         if answer["met"] == {"exit": True}:

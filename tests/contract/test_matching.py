@@ -33,8 +33,8 @@ def pieces_of(content: bytes, cuts: Sequence[int]) -> list[bytes]:
     return [content[start:end] for start, end in itertools.pairwise(places)]
 
 
-def expected(content: bytes, pattern: str, match_type: str) -> list[Hit]:
-    spans = in_stream(pattern, content) if match_type == "regex" else in_lines(pattern, content)
+def expected(content: bytes, pattern: str, match_type: str, since: int = 0) -> list[Hit]:
+    spans = in_stream(pattern, content, since) if match_type == "regex" else in_lines(pattern, content, since)
     return [Hit(start, end, content[start:end].decode(errors="replace")) for start, end in spans]
 
 
@@ -78,13 +78,18 @@ def test_watchers_find_every_match_once(http: Http, content: bytes, cuts: list[i
 
 @pytest.mark.requirement("0.11", "3.5")
 @settings(max_examples=15, deadline=None)
-@given(content=CONTENTS, cuts=st.lists(st.integers(0, 1000), max_size=3), pattern=PATTERNS)
+@given(content=CONTENTS, cuts=st.lists(st.integers(0, 1000), max_size=3), pattern=PATTERNS, offset=st.integers(0, 1000))
 def test_waits_that_follow_their_cursor_find_every_match_once(
-    http: Http, content: bytes, cuts: list[int], pattern: str
+    http: Http, content: bytes, cuts: list[int], pattern: str, offset: int
 ) -> None:
+    """From the first byte, and from any other: what stands before that one is known, and is no part of a match."""
     run_id = http.spawn("exec cat", stdin="open")
     feed(http, run_id, pieces_of(content, cuts))
     http.finish(run_id)
     for match_type in ("regex", "line"):
-        found = [hit for _, hit in chain(http, run_id, {"regex": pattern, "match_type": match_type})]
+        condition = {"regex": pattern, "match_type": match_type}
+        found = [hit for _, hit in chain(http, run_id, condition)]
         assert found == expected(content, pattern, match_type), (pattern, match_type, content)
+        since = offset % (len(content) + 1)
+        found = [hit for _, hit in chain(http, run_id, condition, {run_id: {"stdout": since}})]
+        assert found == expected(content, pattern, match_type, since), (pattern, match_type, content, since)
