@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from .hits import Hit, chain, feed, hits, watch
+from .items import all_items
 from .oracle import in_lines, in_stream
 from .surface import Http
 
@@ -93,3 +94,31 @@ def test_waits_that_follow_their_cursor_find_every_match_once(
         since = offset % (len(content) + 1)
         found = [hit for _, hit in chain(http, run_id, condition, {run_id: {"stdout": since}})]
         assert found == expected(content, pattern, match_type, since), (pattern, match_type, content, since)
+
+
+# Where dialects of patterns differ: white space, escapes, classes, repeats, flags, bytes that are no text.
+SYNTAX = [
+    r"a\sb", r"a[^\s]b", r"a\Sb", r"a\vb", r"a\fb", r"a[[:space:]]b", r"a[[:blank:]]b", r"a[[:punct:]]b", r"a\x0bb",
+    r"a\013b", r"a\wb", r"a[\W]b", r"a\Db", r"a\Bb", r"a\xe9b", r"aéb", r"a[^x]b", r"a.b", r"a..b", r"a(?i)B",
+    r"a{,2}b", r"a{2", r"a\Q.\Eb", r"a\C\Cb", r"a[]x]b", r"(?U)a.+b", r"^a.b$", r"\Ba\B", r"a($|x)", r"(^|x)a", r"a\b.",
+]  # fmt: skip
+TEXTS = [
+    b"a\x0bb", b"a b", b"a\tb", b"a\rb", b"a\xa0b", b"a\xe9b", "aéb".encode(), b"a\x00b", b"a_b", b"a.b", b"ab", b"aab",
+    b"a{,2}b", b"a{2", b"A B aB", b"xax", b"a]b", b"a5b", b"a\xff\xfeb", b"aaa",
+]  # fmt: skip
+
+
+@pytest.mark.requirement("3.5", "1.8")
+@pytest.mark.parametrize("text", TEXTS, ids=repr)
+def test_the_syntax_is_one_in_the_stream_and_in_lines(http: Http, text: bytes) -> None:
+    """RE2's, on bytes: on a line that is alone, a pattern matches in both ways or in neither."""
+    watchers = [watch(pattern, f"s{n}") for n, pattern in enumerate(SYNTAX)]
+    watchers += [watch(pattern, f"l{n}", match_type="line") for n, pattern in enumerate(SYNTAX)]
+    run_id = http.spawn("exec cat", stdin="open", watch=watchers)
+    feed(http, run_id, [text])
+    http.finish(run_id)
+    told = {item["event"] for item in all_items(http, run_id) if item["kind"] == "event"}
+    matched = [[pattern for n, pattern in enumerate(SYNTAX) if f"{way}{n}" in told] for way in "sl"]
+    assert matched[0] == matched[1]
+    assert (r"a\sb" in matched[0]) == (text in (b"a b", b"a\tb", b"a\rb"))
+    assert (r"a.b" in matched[0]) == (len(text) == 3 and text[:1] == b"a" and text[2:] == b"b")
