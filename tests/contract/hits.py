@@ -14,6 +14,8 @@ HIT_FIELDS = {"match", "span", "stream", "line"}
 WAIT_HIT = "hit"
 GROUPS = "groups"
 SUPPRESSED = "watch_suppressed"
+# Said where bytes were gone before they could be watched: their stream, start and end.
+MISSED = "watch_missed"
 TEXT_MAX_BYTES = 4096
 
 
@@ -42,12 +44,10 @@ def hits(surface: Surface, run_id: str, event: str = "hit", stream: str = "stdou
     return [hit_of(data) for data in told if data["stream"] == stream]
 
 
-def groups_of(data: Answer) -> list[str | None]:
-    """The groups of a match by line, in the pattern's order."""
+def groups_of(data: Answer) -> dict[str, str | None]:
+    """The groups of a match by line, under their numbers and their names."""
     groups: dict[str, str | None] = data[GROUPS]
-    numbers = [name for name in groups if name.isdigit()]
-    assert numbers == [str(number) for number in range(1, len(numbers) + 1)], groups
-    return [groups[number] for number in numbers]
+    return groups
 
 
 def said_cut(data: Answer) -> bool:
@@ -84,9 +84,8 @@ def timed_out(
     return answer
 
 
-def chain(surface: Surface, run_id: str, condition: Answer) -> Iterator[tuple[str, Hit]]:
+def chain(surface: Surface, run_id: str, condition: Answer, since: Answer | None = None) -> Iterator[tuple[str, Hit]]:
     """Every hit in a run that is over: each call goes on from the last one's answer, until only the end is left."""
-    since: Answer | None = None
     while True:
         answer = wait(surface, [run_id], condition, {"exit": True}, since=since)
         if answer["met"] == {"exit": True}:

@@ -97,7 +97,8 @@ def note_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
 class Recorder:
     """A Python sink that keeps what it is told, after it has done what the test wants of it."""
 
-    def __init__(self, before: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, before: Callable[[str], None] = lambda _: None, name: str = "recorder") -> None:
+        self.name = name
         self._before = before
         self._lock = threading.Lock()
         self._notes: list[tuple[str, Answer]] = []
@@ -136,9 +137,16 @@ class Post:
         return message
 
     def signed_with(self, secret: str) -> bool:
-        """Is there a header with the HMAC-SHA256 of the body in it? (`sha256=` or the like may stand before.)"""
-        digest = hmac.new(secret.encode(), self.body, hashlib.sha256).hexdigest()
-        return any(value.lower().endswith(digest) for value in self.headers.values())
+        """Does a header end with the HMAC-SHA256 of the body, or of `T.` and the body where it begins with t=T?"""
+
+        def digest(signed: bytes) -> str:
+            return hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()
+
+        for value in self.headers.values():
+            time_told = value.removeprefix("t=").split(",")[0].encode() if value.startswith("t=") else None
+            if value.endswith(digest(self.body if time_told is None else time_told + b"." + self.body)):
+                return True
+        return False
 
 
 @dataclass

@@ -12,11 +12,11 @@ def _ending(pattern: bytes, behind: int) -> re.Pattern[bytes]:
     return re.compile(b"(?:" + pattern + rb")(?=(?s:.){%d}\Z)" % behind, re.MULTILINE)
 
 
-def in_stream(pattern: str, data: bytes) -> list[Span]:
-    """For each end from the first on, the leftmost start at or behind the end of the hit before."""
+def in_stream(pattern: str, data: bytes, since: int = 0) -> list[Span]:
+    """For each end behind `since`, the leftmost start at or behind the end of the hit before."""
     found: list[Span] = []
-    last = 0
-    for end in range(1, len(data) + 1):
+    last = since
+    for end in range(since + 1, len(data) + 1):
         ending = _ending(pattern.encode(), len(data) - end)
         for start in range(last, end):
             if ending.match(data, start):
@@ -26,11 +26,15 @@ def in_stream(pattern: str, data: bytes) -> list[Span]:
     return found
 
 
-def in_lines(pattern: str, data: bytes) -> list[Span]:
+def in_lines(pattern: str, data: bytes, since: int = 0) -> list[Span]:
     """In each line, the last unfinished one too: the hits as a search finds them, each in what the one before left."""
     found: list[Span] = []
     start = 0
     for text in data.split(b"\n"):
-        found += [(start + match.start(), start + match.end()) for match in re.finditer(pattern.encode(), text)]
+        # Where it begins in mid-line, a search knows what stands before: that is no start of a line.
+        matches = (
+            re.compile(pattern.encode()).finditer(text, max(0, since - start)) if since <= start + len(text) else ()
+        )
+        found += [(start + match.start(), start + match.end()) for match in matches]
         start += len(text) + 1
     return found

@@ -20,6 +20,12 @@ def typed(
     return surface.ok("shell", {"action": SEND, "run_id": run_id, **present, **params})
 
 
+def send_words(run_id: str, text: str | None = None, *keys: str, json: bool = False) -> list[str]:
+    """The words of `limpet send`, as its own help has them."""
+    literal = [] if text is None else ["--text", text]
+    return ["send", *(["--json"] if json else []), *literal, run_id, *keys]
+
+
 class Typewriter:
     """A run whose terminal is in the mode asked for, and copies what it reads into a file."""
 

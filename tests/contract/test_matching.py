@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from .hits import Hit, chain, feed, hits, watch
+from .items import all_items
 from .oracle import in_lines, in_stream
 from .surface import Http
 
@@ -33,8 +34,8 @@ def pieces_of(content: bytes, cuts: Sequence[int]) -> list[bytes]:
     return [content[start:end] for start, end in itertools.pairwise(places)]
 
 
-def expected(content: bytes, pattern: str, match_type: str) -> list[Hit]:
-    spans = in_stream(pattern, content) if match_type == "regex" else in_lines(pattern, content)
+def expected(content: bytes, pattern: str, match_type: str, since: int = 0) -> list[Hit]:
+    spans = in_stream(pattern, content, since) if match_type == "regex" else in_lines(pattern, content, since)
     return [Hit(start, end, content[start:end].decode(errors="replace")) for start, end in spans]
 
 
@@ -78,13 +79,46 @@ def test_watchers_find_every_match_once(http: Http, content: bytes, cuts: list[i
 
 @pytest.mark.requirement("0.11", "3.5")
 @settings(max_examples=15, deadline=None)
-@given(content=CONTENTS, cuts=st.lists(st.integers(0, 1000), max_size=3), pattern=PATTERNS)
+@given(content=CONTENTS, cuts=st.lists(st.integers(0, 1000), max_size=3), pattern=PATTERNS, offset=st.integers(0, 1000))
 def test_waits_that_follow_their_cursor_find_every_match_once(
-    http: Http, content: bytes, cuts: list[int], pattern: str
+    http: Http, content: bytes, cuts: list[int], pattern: str, offset: int
 ) -> None:
+    """From the first byte, and from any other: what stands before that one is known, and is no part of a match."""
     run_id = http.spawn("exec cat", stdin="open")
     feed(http, run_id, pieces_of(content, cuts))
     http.finish(run_id)
     for match_type in ("regex", "line"):
-        found = [hit for _, hit in chain(http, run_id, {"regex": pattern, "match_type": match_type})]
+        condition = {"regex": pattern, "match_type": match_type}
+        found = [hit for _, hit in chain(http, run_id, condition)]
         assert found == expected(content, pattern, match_type), (pattern, match_type, content)
+        since = offset % (len(content) + 1)
+        found = [hit for _, hit in chain(http, run_id, condition, {run_id: {"stdout": since}})]
+        assert found == expected(content, pattern, match_type, since), (pattern, match_type, content, since)
+
+
+# Where dialects of patterns differ: white space, escapes, classes, repeats, flags, bytes that are no text.
+SYNTAX = [
+    r"a\sb", r"a[^\s]b", r"a\Sb", r"a\vb", r"a\fb", r"a[[:space:]]b", r"a[[:blank:]]b", r"a[[:punct:]]b", r"a\x0bb",
+    r"a\013b", r"a\wb", r"a[\W]b", r"a\Db", r"a\Bb", r"a\xe9b", r"aéb", r"a[^x]b", r"a.b", r"a..b", r"a(?i)B",
+    r"a{,2}b", r"a{2", r"a\Q.\Eb", r"a\C\Cb", r"a[]x]b", r"(?U)a.+b", r"^a.b$", r"\Ba\B", r"a($|x)", r"(^|x)a", r"a\b.",
+]  # fmt: skip
+TEXTS = [
+    b"a\x0bb", b"a b", b"a\tb", b"a\rb", b"a\xa0b", b"a\xe9b", "aéb".encode(), b"a\x00b", b"a_b", b"a.b", b"ab", b"aab",
+    b"a{,2}b", b"a{2", b"A B aB", b"xax", b"a]b", b"a5b", b"a\xff\xfeb", b"aaa",
+]  # fmt: skip
+
+
+@pytest.mark.requirement("3.5", "1.8")
+@pytest.mark.parametrize("text", TEXTS, ids=repr)
+def test_the_syntax_is_one_in_the_stream_and_in_lines(http: Http, text: bytes) -> None:
+    """RE2's, on bytes: on a line that is alone, a pattern matches in both ways or in neither."""
+    watchers = [watch(pattern, f"s{n}") for n, pattern in enumerate(SYNTAX)]
+    watchers += [watch(pattern, f"l{n}", match_type="line") for n, pattern in enumerate(SYNTAX)]
+    run_id = http.spawn("exec cat", stdin="open", watch=watchers)
+    feed(http, run_id, [text])
+    http.finish(run_id)
+    told = {item["event"] for item in all_items(http, run_id) if item["kind"] == "event"}
+    matched = [[pattern for n, pattern in enumerate(SYNTAX) if f"{way}{n}" in told] for way in "sl"]
+    assert matched[0] == matched[1]
+    assert (r"a\sb" in matched[0]) == (text in (b"a b", b"a\tb", b"a\rb"))
+    assert (r"a.b" in matched[0]) == (len(text) == 3 and text[:1] == b"a" and text[2:] == b"b")

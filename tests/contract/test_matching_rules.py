@@ -2,7 +2,7 @@
 
 import pytest
 
-from .hits import TEXT_MAX_BYTES, Hit, feed, groups_of, hit_of, hits, said_cut, watch
+from .hits import GROUPS, TEXT_MAX_BYTES, WAIT_HIT, Hit, feed, groups_of, hit_of, hits, said_cut, wait, waited, watch
 from .home import Answer
 from .items import all_items, events
 from .surface import Http
@@ -72,11 +72,20 @@ def test_a_line_is_judged_once_it_is_finished(http: Http) -> None:
     assert hits(http, run_id) == [Hit(0, 4, "1234"), Hit(5, 7, "56")]
 
 
-@pytest.mark.requirement("3.5", "1.8")
+@pytest.mark.requirement("3.5", "1.8", "0.11")
 def test_groups_of_a_line(http: Http) -> None:
-    (data,) = found(http, "port=8080 é on lo\n".encode(), r"port=([0-9]+)(x)? (\S+)", "line")
-    assert groups_of(data) == ["8080", None, "é"]
-    assert hit_of(data) == Hit(0, 12, "port=8080 é")
+    """Under their numbers and their names, to a watcher and to one who waits; the stream's matches have none."""
+    regex = r"port=([0-9]+)(x)? (?P<host>\S+)"
+    watchers = [watch(regex, match_type="line"), watch("port=([0-9]+) ", "stream")]
+    run_id = http.spawn("echo 'port=8080 é on lo'", watch=watchers)
+    http.finish(run_id)
+    items = all_items(http, run_id)
+    (watched,), (in_stream,) = events(items, "hit"), events(items, "stream")
+    answer = wait(http, [run_id], {"regex": regex, "match_type": "line"})
+    assert waited(answer) == hit_of(watched) == Hit(0, 12, "port=8080 é")
+    expected = {"1": "8080", "2": None, "3": "é", "host": "é"}
+    assert groups_of(answer[WAIT_HIT]) == groups_of(watched) == expected
+    assert not in_stream.get(GROUPS)
 
 
 @pytest.mark.requirement("3.5", "0.5")

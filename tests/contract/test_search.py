@@ -129,6 +129,7 @@ def test_it_is_found_at_every_place_of_a_long_output(http: Http, tmp_path: Path)
         ({"query": "a", "limit": True}, "limit"),
         ({"query": "a", "session_id": "../x"}, "session_id"),
         ({"query": "a", "stream": "stdin"}, "stream"),
+        ({"query": "a", "nosuch": 1}, "nosuch"),
     ],
     ids=str,
 )

@@ -130,7 +130,7 @@ def test_a_bad_sink_slows_neither_a_run_nor_another_sink(
     good = Recorder()
 
     async def work(home: Home) -> None:
-        async with engine(home, Recorder(bad), good) as opened:
+        async with engine(home, Recorder(bad, "bad"), good) as opened:
             try:
                 async with asyncio.timeout(40):
                     for turn in range(3):

@@ -1,5 +1,6 @@
 """runs.wait for a match in the output: which run, which condition, nothing missed or repeated between calls (0.11)."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -68,7 +69,7 @@ def test_a_match_across_a_timeout_is_not_missed(surface: Surface, gate: Gate) ->
     first = wait(surface, [run_id], {"regex": "it"})
     late = timed_out(surface, [run_id], {"regex": "needle"}, since=first["from"])
     gate.open()
-    answer = wait(surface, [run_id], {"regex": "needle"}, since=late["from"])
+    answer = wait(surface, [run_id], {"regex": "needle"}, since=late["from"], timeout_ms=10_000)
     assert waited(answer) == Hit(4, 10, "needle")
     # What a call has answered is not answered again; what stands behind it is.
     assert waited(wait(surface, [run_id], {"regex": "it"}, since=answer["from"])) == Hit(11, 13, "it")
@@ -125,6 +126,15 @@ def test_what_a_run_said_before_its_end_holds_first(surface: Surface) -> None:
     answer = wait(surface, [run_id], *conditions)
     assert (answer["met"], hit_of(answer[WAIT_HIT])) == ({"regex": "said"}, Hit(0, 4, "said"))
     assert wait(surface, [run_id], *conditions, since=answer["from"])["met"] == {"exit": True}
+
+
+@pytest.mark.requirement("0.11", "0.3")
+def test_what_can_never_come_is_not_waited_for(surface: Surface) -> None:
+    """The run is over and did not say it: that is told at once, as a wait without success, not a minute later."""
+    run_id = surface.ok("shell", {"command": "echo said"})["run_id"]
+    begun = time.monotonic()
+    timed_out(surface, [run_id], {"regex": "nosuch"}, timeout_ms=50_000)
+    assert time.monotonic() - begun < 20
 
 
 @pytest.mark.requirement("0.11", "1.11", "6.2")

@@ -13,7 +13,8 @@ from .remains import holding
 from .surface import Http
 
 NewHome = Callable[..., Home]
-SECRET = "sesame-4c1d9e"
+SECRET = "sesame-4c1d9e-0b7a-long-enough"
+SIGNED = f'secret = "{SECRET}"'
 CONNECTIONS_MAX = 16
 
 
@@ -127,19 +128,19 @@ def test_a_receiver_that_is_not_there_slows_nothing(new_home: NewHome) -> None:
 
 @pytest.mark.requirement("1.9", "2.4")
 @pytest.mark.parametrize(
-    ("config", "field"),
+    ("lines", "field"),
     [
-        ('[[sinks.webhook]]\nsecret = "s"\n', "url"),
-        ('[[sinks.webhook]]\nurl = 5\nsecret = "s"\n', "url"),
-        ('[[sinks.webhook]]\nurl = "ftp://127.0.0.1/"\nsecret = "s"\n', "url"),
-        ('[[sinks.webhook]]\nurl = "http://127.0.0.1/"\n', "secret"),
-        ('[[sinks.webhook]]\nurl = "http://127.0.0.1/"\nsecret = ""\n', "secret"),
-        ('[[sinks.webhook]]\nurl = "http://127.0.0.1/"\nsecret = "s"\nnosuch = 1\n', "nosuch"),
-        ('[sinks.webhook]\nurl = "http://127.0.0.1/"\nsecret = "s"\n', "webhook"),
+        ([SIGNED], "url"),
+        (["url = 5", SIGNED], "url"),
+        (['url = "ftp://127.0.0.1/"', SIGNED], "url"),
+        (['url = "http://127.0.0.1/"'], "secret"),
+        (['url = "http://127.0.0.1/"', 'secret = ""'], "secret"),
+        (['url = "http://127.0.0.1/"', SIGNED, "nosuch = 1"], "nosuch"),
     ],
+    ids=str,
 )
-def test_a_wrong_webhook_is_refused_at_start(new_home: NewHome, config: str, field: str) -> None:
-    home = new_home(config)
+def test_a_wrong_webhook_is_refused_at_start(new_home: NewHome, lines: list[str], field: str) -> None:
+    home = new_home("\n".join(["[[sinks.webhook]]", *lines, ""]))
     process = home.popen("serve", "--ready-json")
     assert read_line(process) == b"", "it started with a wrong value"
     assert process.wait(60) != 0
