@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limpet.model.secrets import REDACTED, is_secret, redact
+from limpet.model.secrets import REDACTED, conceal, is_secret, redact
 
 WORDS = (
     *("TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "PASS", "CREDENTIAL"),
@@ -64,3 +64,16 @@ def test_the_rest_stays_as_it_is(env: dict[str, str]) -> None:
     assert list(shown) == list(env)
     assert all(shown[name] == (REDACTED if is_secret(name) else env[name]) for name in env)
     assert not any(is_secret(name) for name in HARMLESS_NAMES)
+
+
+@pytest.mark.requirement("0.10", "F72")
+def test_a_secret_that_is_written_out_is_concealed() -> None:
+    env = {
+        "API_TOKEN": "s3cret-value",
+        "DB_PASSWORD": "s3cret-value-longer",
+        "PIN_SECRET": "1234",
+        "PLAIN": "plain-value",
+    }
+    text = "curl -H s3cret-value s3cret-value-longer 1234 plain-value"
+    assert conceal(text, env) == "curl -H [redacted] [redacted] 1234 plain-value"
+    assert conceal(text, {}) == text

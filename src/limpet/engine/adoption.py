@@ -17,6 +17,7 @@ from limpet.model.errors import Refusal
 from limpet.model.facts import Damaged, Found, Lost, Prepared, Requeued, Started, Witness
 from limpet.model.items import Item
 from limpet.model.run import ASKED_FIELDS, Phase, Run
+from limpet.model.secrets import REDACTED
 from limpet.store.journals import JournalReader
 from limpet.store.run_directory import CONTROL_SOCKET, DAEMON_JOURNAL, KEEPER_JOURNAL, START_REQUEST
 from limpet_keeper import system
@@ -98,7 +99,7 @@ def settle_dead(live: LiveRun, *, may_requeue: bool = False) -> None:
     message = UNREADABLE_MESSAGE if KEEPER_JOURNAL in run.damaged else LOST_MESSAGE
     if not run.is_over or run.output_open or run.survivors:
         live.ask(lambda n, at, after: Lost(n=n, at=at, after=after, streams=sizes, survivors=left, message=message))
-    live.directory.remove(START_REQUEST)
+    live.directory.remove_start(with_script=REDACTED in run.command)
 
 
 def _may_start_again(live: LiveRun) -> bool:

@@ -7,7 +7,7 @@ import msgspec
 
 from limpet.config import Config
 from limpet.model.facts import Submitted
-from limpet.model.secrets import redact
+from limpet.model.secrets import conceal, redact
 from limpet.model.watch import Watch
 
 
@@ -71,8 +71,8 @@ def submitted(run_id: str, ask: Ask, config: Config, n: int, at: int, after: int
         run_id=run_id,
         session_id=ask.session_id or run_id,
         dialect=ask.dialect,
-        command=ask.command,
-        argv=ask.argv,
+        command=conceal(ask.command, ask.env),
+        argv=[conceal(word, ask.env) for word in ask.argv],
         cwd=ask.cwd,
         env=redact(ask.env),
         stdin="data" if ask.stdin_text is not None else ask.stdin,

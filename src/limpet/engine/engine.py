@@ -32,10 +32,11 @@ from limpet.model.errors import Refusal
 from limpet.model.ids import IdMaker, check_id, is_made_id, made_at_ms
 from limpet.model.items import Item
 from limpet.model.run import Run
+from limpet.model.secrets import REDACTED
 from limpet.model.status import status_of
 from limpet.model.tombstone import Tombstone
 from limpet.store.file_blobs import FileBlobs
-from limpet.store.run_directory import START_REQUEST, RunDirectory
+from limpet.store.run_directory import RunDirectory
 from limpet.store.runs import RunFilter, RunStore
 from limpet.store.sqlite import SqliteRunStore
 from limpet.store.verify_home import Report, verify_home
@@ -233,7 +234,8 @@ class Engine:
             self.news.hear(live, items, is_recalled=self._is_adopting)
         if live.run.is_over:
             # Behind those who wait for the end: they do not wait for the disk.
-            asyncio.get_running_loop().call_soon(live.directory.remove, START_REQUEST)
+            remove_start = partial(live.directory.remove_start, with_script=REDACTED in live.run.command)
+            asyncio.get_running_loop().call_soon(remove_start)
             self._starter.leave(live.run.run_id)
             if live.run.keeper is None:
                 self._forget(live)

@@ -31,8 +31,8 @@ class LiveRun:
         self.link: KeeperLink | None = None
         self.keeper_journal = JournalReader(directory.keeper_journal)
         self.daemon_journal = DaemonJournal(directory.daemon_journal)
-        # By the keeper's wall clock; None while nothing was said since this engine looks.
-        self.last_output_at_ms: int | None = None
+        # When it was last heard of output, or first looked at, by the monotonic clock.
+        self.last_output_s = time.monotonic()
         self._waiting: set[asyncio.Future[None]] = set()
         self._listeners = 0
         self._heard_until: asyncio.TimerHandle | None = None
@@ -99,7 +99,7 @@ class LiveRun:
     def _know(self, fact: AnyFact) -> list[Item]:
         self.run, items = take_in(self.run, fact)
         if isinstance(fact, Wrote):
-            self.last_output_at_ms = fact.at
+            self.last_output_s = time.monotonic()
         return items
 
     def place(self) -> Place:

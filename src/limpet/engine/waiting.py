@@ -268,7 +268,7 @@ class _MatchLook:
 
 
 class _QuietLook:
-    """Counts by the monotonic clock; only what was said before it began to look is dated by the wall clock."""
+    """By the monotonic clock alone: from when this engine last heard of output, or first looked."""
 
     def __init__(self, live: LiveRun, place: int, condition: Quiet) -> None:
         self.live = live
@@ -276,24 +276,16 @@ class _QuietLook:
         self.can_come = True
         self.again_at: float | None = None
         self._quiet_s = condition.quiet_ms / 1000
-        self._looked_at = 0.0
-        self._bytes = -1
-        self._since = 0.0
 
     async def look(self) -> Met | None:
-        run, now = self.live.run, time.monotonic()
-        if run.started_at is None and not run.is_over:
+        run = self.live.run
+        if run.is_over and not run.output_open:
+            return Met(self.condition, self.live)
+        if run.started_at is None:
             self.again_at = None
             return None
-        said = sum(stream.bytes for stream in run.streams.values())
-        if said != self._bytes:
-            last = self.live.last_output_at_ms or run.finished_at or run.started_at or 0
-            ago_s = max(0.0, time.time() - last / 1000)
-            self._since = max(self._looked_at, now - ago_s)
-            self._bytes = said
-        self._looked_at = now
-        self.again_at = self._since + self._quiet_s
-        return Met(self.condition, self.live) if now >= self.again_at else None
+        self.again_at = self.live.last_output_s + self._quiet_s
+        return Met(self.condition, self.live) if time.monotonic() >= self.again_at else None
 
     def close(self) -> None:
         """Nothing is held."""

@@ -121,9 +121,10 @@ class RunDirectory:
         finally:
             os.close(fd)
 
-    def remove(self, name: str) -> None:
-        """Removes a file of the daemon's if it is there."""
-        (self.path / name).unlink(missing_ok=True)
+    def remove_start(self, *, with_script: bool) -> None:
+        """Removes what the run was started with, secrets and all; its script where that holds one."""
+        for name in (START_REQUEST, SCRIPT) if with_script else (START_REQUEST,):
+            (self.path / name).unlink(missing_ok=True)
 
 
 def sync_directory(path: Path) -> None:

@@ -27,6 +27,7 @@ from limpet.model.facts import (
 from limpet.model.items import Item, Place, take_in
 from limpet.model.merge import merge_attempts
 from limpet.model.run import Run
+from limpet.model.secrets import REDACTED
 from limpet.store.run_directory import DAEMON_JOURNAL, KEEPER_JOURNAL, SCRIPT, RunDirectory
 from limpet.store.stored_runs import StoredRuns
 from limpet_keeper.journal import decode_lines
@@ -239,7 +240,9 @@ class RunCheck:
     def _check_script(self, daemon: _Journal) -> None:
         script = self.directory.path / SCRIPT
         submitted = next((fact for fact in daemon.facts() if isinstance(fact, Submitted)), None)
-        if submitted is not None and script.exists() and script.read_bytes() != submitted.command.encode():
+        if submitted is None or REDACTED in submitted.command or not script.exists():
+            return
+        if script.read_bytes() != submitted.command.encode():
             self.say(SCRIPT, "script_differs", "it is not the command that was asked for")
 
     def _check_modes(self) -> None:

@@ -96,6 +96,10 @@ class WaitTimeout(Timeout, frozen=True, kw_only=True, rename={"from_": "from"}):
 async def wait(engine: Engine, request: WaitRequest, _caller: Caller) -> WaitResponse | WaitTimeout:
     conditions = [await _condition_of(engine, each, f"for[{place}]") for place, each in enumerate(request.for_)]
     lives = [engine.find(run_id) for run_id in dict.fromkeys(request.run_ids)]
+    foreign = next((run_id for run_id in request.from_ if run_id not in request.run_ids), None)
+    if foreign is not None:
+        message = f"`from` speaks of the run {foreign}, which is not waited for: take the cursor of this wait's runs"
+        raise Refusal("invalid_argument", message, reason="cursor_foreign", field="from")
     for run_id, places in request.from_.items():
         for name, offset in places.items():
             reading.check_offset(engine.find(run_id).run, name, offset)
