@@ -3,10 +3,10 @@
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import Callable, Generator, Sequence
 from typing import Final
 
+from limpet.engine import clock
 from limpet.engine.link import KeeperLink
 from limpet.model.facts import AnyFact, DaemonFact, Ended, Looked, Requeued, Stdin, Submitted, Synced, Wrote
 from limpet.model.items import Item, Place, take_in
@@ -86,7 +86,7 @@ class LiveRun:
 
     def ask(self, make: Callable[[int, int, int], DaemonFact]) -> None:
         """Records what was asked: `make` gets its number, the time, and the keeper's record it stands behind."""
-        fact = make(self.daemon_journal.records + 1, time.time_ns() // 1_000_000, self.keeper_journal.records)
+        fact = make(self.daemon_journal.records + 1, clock.now_ms(), self.keeper_journal.records)
         self.daemon_journal.append(fact)
         self._take([fact])
 

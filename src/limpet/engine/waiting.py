@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
@@ -10,6 +9,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from limpet.engine import clock
 from limpet.engine.live_run import LiveRun
 from limpet.engine.matching import Hit, Pattern
 from limpet.engine.passage import Passage
@@ -111,7 +111,7 @@ class Waiting:
 
     async def first(self, within_s: float) -> Met | None:
         """What holds first; None when nothing did in time, or nothing can any more."""
-        deadline = time.monotonic() + within_s
+        deadline = clock.passed_s() + within_s
         with contextlib.ExitStack() as heard:
             if self._hears:
                 for live in self._lives:
@@ -124,7 +124,7 @@ class Waiting:
                     met = await self._look()
                     if met is not None or not self.can_come:
                         return met
-                    now = time.monotonic()
+                    now = clock.passed_s()
                     if now >= deadline:
                         return None
                     again = min([deadline, *(each.again_at for each in self._others if each.again_at is not None)])
@@ -281,14 +281,14 @@ class _QuietLook:
         self._since = 0.0
 
     async def look(self) -> Met | None:
-        run, now = self.live.run, time.monotonic()
+        run, now = self.live.run, clock.passed_s()
         if run.started_at is None and not run.is_over:
             self.again_at = None
             return None
         said = sum(stream.bytes for stream in run.streams.values())
         if said != self._bytes:
             last = self.live.last_output_at_ms or run.finished_at or run.started_at or 0
-            ago_s = max(0.0, time.time() - last / 1000)
+            ago_s = max(0.0, clock.now_ms() / 1000 - last / 1000)
             self._since = max(self._looked_at, now - ago_s)
             self._bytes = said
         self._looked_at = now
@@ -316,7 +316,7 @@ class _PortLook:
             return None
         if keeper is not None and await asyncio.to_thread(listens, keeper, self._port):
             return Met(self.condition, self.live)
-        self.again_at = time.monotonic() + PORT_AGAIN_S
+        self.again_at = clock.passed_s() + PORT_AGAIN_S
         return None
 
     def close(self) -> None:
