@@ -5,7 +5,6 @@ import contextlib
 import logging
 import os
 import shutil
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from limpet.config import Config
-from limpet.engine import adoption, cgroups, doctor, steering
+from limpet.engine import adoption, cgroups, clock, doctor, steering
 from limpet.engine.ask import Ask
 from limpet.engine.doctor import Check
 from limpet.engine.durable import Durable
@@ -59,7 +58,7 @@ class Engine:
         self._given_config = config
         self._sinks = sinks
         self.config = config or Config()
-        self.started_at_ms = time.time_ns() // 1_000_000
+        self.clock = clock.Steady()
         # Set by whoever wants this engine's process to end; the value says whether runs are to end with it.
         self.stop_asked = asyncio.Event()
         self.stop_kills_runs = False
@@ -81,6 +80,8 @@ class Engine:
         self._retention: Retention
         self._is_adopting = True
         self._is_rebuilding = False
+        # The run that is taken from its files anew.
+        self._looking_at = ""
         self._loop: asyncio.AbstractEventLoop
         self._open: AsyncExitStack
 
@@ -120,6 +121,8 @@ class Engine:
             await self._adopt_all(known)
             await asyncio.to_thread(self.news.meet, known)
             self.later(self.news.load)
+            if self.home.is_new_boot():
+                self.later(self._look_again)
             self.later(self._prune_now_and_then)
             self._open = stack.pop_all()
         return self
@@ -148,11 +151,28 @@ class Engine:
         self._is_adopting = False
         self._starter.take_over([self._live[run_id] for run_id in sorted(self._live)])
 
+    async def _look_again(self) -> None:
+        """After a boot: what the database knows of runs that are over can be more than their files still say."""
+        for run_id in sorted(await asyncio.to_thread(self._store.known_over), reverse=True):
+            place, path = self._store.place(run_id), self.home.run(run_id)
+            if place is not None and not await asyncio.to_thread(adoption.has_all, path, place):
+                _log.warning("the last records of run %s went with the power: it is looked at anew", run_id)
+                self._looking_at = run_id
+                await self._adopt(run_id)
+                self._looking_at = ""
+                live = self._live.get(run_id)
+                if live is not None and not self._starter.knows(run_id):
+                    self._starter.take_over([live])
+        self.home.know_boot()
+
     async def _adopt(self, run_id: str) -> None:
         live = LiveRun(Run(run_id=run_id), RunDirectory(self.home.run(run_id)), self._on_change)
-        items = live.recall(self._store.get(run_id), self._store.place(run_id))
+        known = self._store.get(run_id)
+        items = live.recall(known, self._store.place(run_id))
+        if live.is_anew and live.run.created_at is not None:
+            self._store.forget(run_id)  # the database can know more than a power cut left in the files
         calling = adoption.call_keeper(live)
-        if adoption.is_preparation(live):
+        if known is None and adoption.is_preparation(live):
             if calling is not None:
                 await adoption.hang_up(calling)
             shutil.rmtree(live.directory.path, ignore_errors=True)
@@ -236,7 +256,7 @@ class Engine:
             self._store.put(live.run, status_of(live.run), items, live.place())
             if live.run.watch:
                 self._follow(live)
-            self.news.hear(live, items, is_recalled=self._is_adopting)
+            self.news.hear(live, items, is_recalled=self._is_adopting or live.run.run_id == self._looking_at)
         if live.run.is_over:
             self._tidy_later(live)
             self._starter.leave(live.run.run_id)
@@ -259,7 +279,11 @@ class Engine:
 
     def _on_keeper_gone(self, live: LiveRun) -> None:
         live.link = None
-        live.catch_up()
+        try:
+            live.catch_up()
+        except OSError:
+            self._loop.call_later(SETTLE_AGAIN_S, self._on_keeper_gone, live)
+            return
         if live.run.sealed:
             self._forget(live)
         elif live.run.awaits_watchers:
@@ -280,7 +304,7 @@ class Engine:
         if live.run.awaits_watchers:
             # What is left of it would write to nobody.
             await asyncio.to_thread(adoption.end_what_is_left, live.directory.keeper_journal)
-            sizes = {name: live.directory.spool_bytes(name) for name in live.run.streams or live.directory.spools()}
+            sizes = adoption.spool_sizes(live)
             await Watching(live, self.blobs, self.thread).look_through(sizes)
             live.catch_up()
 
@@ -408,8 +432,7 @@ class Engine:
         """Removes runs that are over; without bounds, as the configuration has it."""
         if older_than_ms is None and keep_bytes is None:
             older_than_ms, keep_bytes = self._configured_bounds()
-        now_ms = time.time_ns() // 1_000_000
-        return await self._retention.prune(now_ms, older_than_ms, keep_bytes, dry_run=dry_run)
+        return await self._retention.prune(self.clock.now_ms(), older_than_ms, keep_bytes, dry_run=dry_run)
 
     def _configured_bounds(self) -> tuple[int | None, int | None]:
         bounds = self.config.retention
@@ -417,12 +440,10 @@ class Engine:
 
     async def _prune_now_and_then(self) -> None:
         """By a clock that cannot jump while this engine lives."""
-        started = time.monotonic()
         while True:
             await asyncio.sleep(self.config.retention.check_s)
-            now_ms = self.started_at_ms + int((time.monotonic() - started) * 1000)
             try:
-                await self._retention.prune(now_ms, *self._configured_bounds(), dry_run=False)
+                await self._retention.prune(self.clock.now_ms(), *self._configured_bounds(), dry_run=False)
             except (OSError, Refusal) as error:
                 _log.warning("nothing was pruned this time: %r", str(error))
 

@@ -2,10 +2,11 @@
 
 import asyncio
 import contextlib
-import time
+import logging
 from collections.abc import Callable, Generator, Sequence
 from typing import Final
 
+from limpet.engine import clock
 from limpet.engine.link import KeeperLink
 from limpet.model.facts import AnyFact, DaemonFact, Ended, Looked, Requeued, Stdin, Submitted, Synced, Wrote
 from limpet.model.items import Item, Place, take_in
@@ -17,6 +18,10 @@ from limpet_keeper import system
 
 # How long the keeper goes on telling of output after the last reader left: the next one is often near.
 HEARD_FOR_S: Final = 1.0
+# How soon a journal that could not be read is tried again.
+READ_AGAIN_S: Final = 0.2
+
+_log: Final = logging.getLogger("limpet.engine")
 
 OnChange = Callable[["LiveRun", Sequence[Item]], None]
 
@@ -29,13 +34,16 @@ class LiveRun:
         self.directory = directory
         self.on_change = on_change
         self.link: KeeperLink | None = None
+        # Whether what is known of it was taken from the files alone.
+        self.is_anew = False
         self.keeper_journal = JournalReader(directory.keeper_journal)
         self.daemon_journal = DaemonJournal(directory.daemon_journal)
         # When it was last heard of output, or first looked at, by the monotonic clock.
-        self.last_output_s = time.monotonic()
+        self.last_output_s = clock.passed_s()
         self._waiting: set[asyncio.Future[None]] = set()
         self._listeners = 0
         self._heard_until: asyncio.TimerHandle | None = None
+        self._unread_since: asyncio.TimerHandle | None = None
 
     # Facts.
 
@@ -63,6 +71,7 @@ class LiveRun:
             each.close()
         if is_odd and place != Place():
             return self.recall()
+        self.is_anew = place == Place()
         self.run = known
         return [item for fact in merge_attempts(seen, asked) for item in self._know(fact)]
 
@@ -77,7 +86,7 @@ class LiveRun:
 
     def ask(self, make: Callable[[int, int, int], DaemonFact]) -> None:
         """Records what was asked: `make` gets its number, the time, and the keeper's record it stands behind."""
-        fact = make(self.daemon_journal.records + 1, time.time_ns() // 1_000_000, self.keeper_journal.records)
+        fact = make(self.daemon_journal.records + 1, clock.now_ms(), self.keeper_journal.records)
         self.daemon_journal.append(fact)
         self._take([fact])
 
@@ -99,7 +108,7 @@ class LiveRun:
     def _know(self, fact: AnyFact) -> list[Item]:
         self.run, items = take_in(self.run, fact)
         if isinstance(fact, Wrote):
-            self.last_output_s = time.monotonic()
+            self.last_output_s = clock.passed_s()
         return items
 
     def place(self) -> Place:
@@ -120,12 +129,26 @@ class LiveRun:
     def attach(self, link: KeeperLink, on_lost: Callable[["LiveRun"], None]) -> None:
         """From now on the keeper's wakeups are heard."""
         self.link = link
-        link.on_wake = self.catch_up
+        link.on_wake = self.hear
         link.on_lost = lambda: on_lost(self)
         if self._listeners:
             link.post("wake", on="every")
         if not link.is_open:
             asyncio.get_running_loop().call_soon(link.on_lost)
+
+    def hear(self) -> None:
+        """What cannot be read now (no descriptor is left, say) is read soon: the keeper is not gone for that."""
+        try:
+            self.catch_up()
+        except OSError as error:
+            if self._unread_since is None:
+                _log.warning("run %s cannot be read: %s", self.run.run_id, error)
+                self._unread_since = asyncio.get_running_loop().call_later(READ_AGAIN_S, self._hear_again)
+
+    def _hear_again(self) -> None:
+        self._unread_since = None
+        if self.link is not None:
+            self.hear()
 
     def detach(self) -> None:
         """Lets go of the keeper and of the open files; the run itself is not touched."""
@@ -135,6 +158,8 @@ class LiveRun:
             self.link = None
         if self._heard_until is not None:
             self._heard_until.cancel()
+        if self._unread_since is not None:
+            self._unread_since.cancel()
         self._close_journals()
 
     def _close_journals(self) -> None:

@@ -4,13 +4,13 @@ import asyncio
 import contextlib
 import errno
 import shutil
-import time
 from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 
 from limpet.config import Config
+from limpet.engine import clock
 from limpet.engine.ask import Ask, start_request, submitted
 from limpet.engine.durable import Durable
 from limpet.engine.home import Home
@@ -26,6 +26,8 @@ from limpet.store.run_directory import SCRIPT, START_REQUEST, RunDirectory
 
 # How soon a run whose turn it is looks again for room on its disk.
 ROOM_AGAIN_S: Final = 1.0
+# When a run that goes on is one that a power cut shall not lose.
+KEPT_AFTER_S: Final = 1.0
 TOO_LONG_MESSAGE: Final = "it waited in its queue for as long as it might: it was not started"
 NOT_KEPT_MESSAGE: Final = "what it was to be started with is not there any more: it was not started"
 
@@ -61,7 +63,7 @@ class Starter:
     async def start(self, ask: Ask) -> LiveRun:
         """Returns when the run's record is on disk, and it runs, waits for its turn, or could not start."""
         self._check_room()
-        run_id = self._ids.make(time.time_ns() // 1_000_000)
+        run_id = self._ids.make(clock.now_ms())
         if ask.serial and not self.queue.enter(run_id, ask.session_id or run_id):
             return await asyncio.shield(asyncio.ensure_future(self._enqueue(run_id, ask)))
         try:
@@ -90,7 +92,7 @@ class Starter:
             idle.claim(self._home.run(run_id))
         except OSError as error:
             idle.let_go()
-            raise Refusal("unavailable", f"the run's directory could not be made: {error.strerror}") from error
+            raise _refusal("the run's directory could not be made", error) from error
         live = self._new_run(Run(run_id=run_id))
         try:
             request = self._record(live, ask)
@@ -112,15 +114,26 @@ class Starter:
                 await started
             await on_disk
         except OSError as error:
-            reason = "storage_full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "not_durable"
+            if live.run.is_over and not live.directory.path.exists():
+                message = f"the run {live.run.run_id} was over, and pruned, before this could be answered"
+                raise Refusal("gone", message, reason="pruned", run_id=live.run.run_id) from error
             if started is None:
                 self._undo(live)
-                message = f"the run could not be put on disk, so it was not started: {error.strerror}"
-                raise Refusal("unavailable", message, reason=reason) from error
-            message = f"the run goes on, but its record is not known to be on disk: {error.strerror}; look at the disk"
-            raise Refusal("unavailable", message, reason=reason, run_id=live.run.run_id) from error
-        live.catch_up()
+                raise _refusal("the run could not be put on disk, so it was not started", error) from error
+            message = "the run goes on, but its record is not known to be on disk"
+            raise _refusal(message, error, run_id=live.run.run_id) from error
+        live.hear()
+        if live.run.on_lost == "requeue":
+            asyncio.get_running_loop().call_later(KEPT_AFTER_S, self._keep_request, live)
         return live
+
+    def _keep_request(self, live: LiveRun) -> None:
+        """What a run could be started again with is put on disk once it has gone on for a while: most never need it."""
+        if live.run.is_over or live.link is None:
+            return
+        task = asyncio.ensure_future(_sync_request(live))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _undo(self, live: LiveRun) -> None:
         """Takes back a run of which nothing has begun."""
@@ -142,8 +155,7 @@ class Starter:
             live.ask(lambda n, at, after: submitted(run_id, ask, self._config, n, at, after))
         except OSError as error:
             self._undo(live)
-            message = f"the run could not be recorded, so it was not started: {error.strerror}; make room on its disk"
-            raise Refusal("unavailable", message, reason="storage_full") from error
+            raise _refusal("the run could not be recorded, so it was not started", error) from error
         return request
 
     # In its turn.
@@ -156,7 +168,7 @@ class Starter:
             self._record(live, ask)
         except OSError as error:
             self.leave(run_id)
-            raise Refusal("unavailable", f"the run's directory could not be made: {error.strerror}") from error
+            raise _refusal("the run's directory could not be made", error) from error
         except Refusal:
             self.leave(run_id)
             raise
@@ -165,8 +177,7 @@ class Starter:
             await self._durable.begin(live.daemon_journal)
         except OSError as error:
             self._undo(live)
-            message = f"the run could not be put on disk, so it was not queued: {error.strerror}"
-            raise Refusal("unavailable", message, reason="storage_full") from error
+            raise _refusal("the run could not be put on disk, so it was not queued", error) from error
         self._await_turn(live)
         return live
 
@@ -176,7 +187,7 @@ class Starter:
             return
         self._queued[run.run_id] = live
         if run.queue_timeout_ms is not None:
-            waited_ms = time.time_ns() // 1_000_000 - (run.created_at or 0) if run.attempt == 1 else 0
+            waited_ms = clock.now_ms() - (run.created_at or 0) if run.attempt == 1 else 0
             left_s = max(0, run.queue_timeout_ms - max(0, waited_ms)) / 1000
             timer = asyncio.get_running_loop().call_later(left_s, withdraw, live, "timeout", TOO_LONG_MESSAGE)
             self._timers[run.run_id] = timer
@@ -194,6 +205,10 @@ class Starter:
                 self.queue.enter(live.run.run_id, live.run.session_id)
         for live in waiting:
             self._await_turn(live)
+
+    def knows(self, run_id: str) -> bool:
+        """Whether it waits for its turn here."""
+        return run_id in self._queued
 
     def leave(self, run_id: str) -> None:
         """The run is over, or will never be: whose turn it is now begins."""
@@ -251,6 +266,24 @@ class Starter:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _refusal(what: str, error: OSError, **extra: str) -> Refusal:
+    """What could not be done, why, and what to do."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        reason, todo = "storage_full", "make room on its disk"
+    elif error.errno in (errno.EMFILE, errno.ENFILE):
+        reason, todo = "too_many_files", "close connections, or raise the limit of open files"
+    else:
+        reason, todo = "not_durable", "look at its disk"
+    return Refusal("unavailable", f"{what}: {error.strerror}; {todo}", reason=reason, **extra)
+
+
+async def _sync_request(live: LiveRun) -> None:
+    with contextlib.suppress(
+        OSError
+    ):  # it ended meanwhile, or the disk fails: after a power cut it is lost, and says so
+        await asyncio.to_thread(live.directory.sync, START_REQUEST)
 
 
 def _request_of(live: LiveRun) -> dict[str, Any] | None:

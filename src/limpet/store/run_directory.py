@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +13,7 @@ START_REQUEST: Final = "start.json"
 SCRIPT: Final = "command"
 CONTROL_SOCKET: Final = "control.sock"
 STREAMS: Final = ("stdout", "stderr", "pty")
+_READ_BYTES: Final = 1 << 20
 
 
 class RunDirectory:
@@ -57,9 +59,9 @@ class RunDirectory:
         return [name for name in STREAMS if self.spool_path(name).exists()]
 
     def is_bare(self) -> bool:
-        """Whether it holds nothing but what is laid out ahead of any run, and a script that was to be one."""
-        empty = {DAEMON_JOURNAL, START_REQUEST, *(self.spool_path(name).name for name in STREAMS)}
-        laid_out = {self.kept.name, KEEPER_JOURNAL, CONTROL_SOCKET, SCRIPT}
+        """Whether it holds nothing but what is made ahead of the record that says of a run."""
+        empty = {DAEMON_JOURNAL, *(self.spool_path(name).name for name in STREAMS)}
+        laid_out = {self.kept.name, KEEPER_JOURNAL, CONTROL_SOCKET, START_REQUEST, SCRIPT}
         kept = self.kept.iterdir() if self.kept.is_dir() else ()
         return all(
             path.name in laid_out or (path.name in empty and path.lstat().st_size == 0)
@@ -72,6 +74,26 @@ class RunDirectory:
             return self.spool_path(stream).lstat().st_size
         except FileNotFoundError:
             return 0
+
+    def cut_zeros(self, stream: str, durable_bytes: int) -> int:
+        """Cuts a spool that nobody writes any more at the first NUL behind what was durable; its size then.
+
+        A file system that lost its power gives back zeros for what it had not written yet.
+        """
+        try:
+            fd = os.open(self.spool_path(stream), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return 0
+        try:
+            place, size = durable_bytes, os.fstat(fd).st_size
+            while data := os.pread(fd, _READ_BYTES, place):
+                if (zero := data.find(b"\0")) >= 0:
+                    os.ftruncate(fd, place + zero)
+                    return place + zero
+                place += len(data)
+            return size
+        finally:
+            os.close(fd)
 
     def is_kept(self) -> bool:
         """Whether a living keeper holds the run: it has the lock of its journal for as long as it lives."""
@@ -108,10 +130,11 @@ class RunDirectory:
         finally:
             os.close(fd)
 
-    def sync_spool(self, stream: str) -> None:
-        """Puts the latest attempt's spool on disk; may take a while."""
-        with contextlib.suppress(FileNotFoundError):
-            self.sync(f"{self.attempt}/{self.spool_path(stream).name}")
+    def sync_kept(self, streams: Iterable[str]) -> None:
+        """Puts what the keeper of the latest attempt wrote on disk; may take a while."""
+        for path in (self.keeper_journal, *map(self.spool_path, streams)):
+            with contextlib.suppress(FileNotFoundError):
+                self.sync(f"{self.attempt}/{path.name}")
 
     def sync(self, name: str) -> None:
         """Puts a file of the run's on disk; may take a while."""
