@@ -30,6 +30,9 @@ REHEARSAL = {
 
 # Small enough that no memory has to be mapped for it.
 READ_BYTES = 1 << 16
+# How many bytes say how long the request is.
+LENGTH_BYTES = 8
+GO = b"!"
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -63,12 +66,22 @@ class Launcher:
         """Waits until it stands ready; whether it joined its cgroup."""
         return os.read(self.status, 1) == b"+"
 
-    def go(self, request: Json) -> None:
+    def tell(self, request: Json) -> None:
+        """Says what it will become: it takes all steps but the last one."""
+        data = marshal.dumps(request)
+        self._write(len(data).to_bytes(LENGTH_BYTES, "little") + data)
+
+    def go(self) -> None:
         """Lets it become the command; `status` then gives a refusal, or end of file once the program runs."""
-        data = memoryview(marshal.dumps(request))
-        while data:
-            data = data[os.write(self._go, data) :]
+        self._write(GO)
         os.close(self._go)
+
+    def _write(self, data: bytes) -> None:
+        try:
+            while data:
+                data = data[os.write(self._go, data) :]
+        except BrokenPipeError:
+            pass  # it was refused something, or killed: `status` and its end tell
 
     def abandon(self) -> None:
         """Ends it: there will be no command."""
@@ -95,17 +108,25 @@ def _wait_and_become(go: int, status: int, pipes: tuple[int, int, int], cgroup: 
         system.handle(system.IGNORED, signal.SIG_DFL)
         os.umask(umask)
         joined = _join(cgroup)
-        _become(REHEARSAL, pipes)
+        _become(REHEARSAL, pipes, -1)
         os.write(status, b"+" if joined else b"-")
-        parts: list[bytes] = []
-        while part := os.read(go, READ_BYTES):
-            parts.append(part)
-        if parts:
-            os.write(status, lean_json.encode(_become(marshal.loads(b"".join(parts)), pipes)).encode())
+        length = int.from_bytes(_read_exactly(go, LENGTH_BYTES), "little")
+        request = _read_exactly(go, length)
+        refusal = _become(marshal.loads(request), pipes, go) if length and len(request) == length else None
+        if refusal is not None:
+            os.write(status, lean_json.encode(refusal).encode())
         else:
             code = 0  # the keeper went away before it was started
     finally:
         os._exit(code)
+
+
+def _read_exactly(fd: int, count: int) -> bytes:
+    """That many bytes, fewer only when no more will come."""
+    data = b""
+    while len(data) < count and (part := os.read(fd, min(READ_BYTES, count - len(data)))):
+        data += part
+    return data
 
 
 def _join(cgroup: str | None) -> bool:
@@ -118,8 +139,8 @@ def _join(cgroup: str | None) -> bool:
     return True
 
 
-def _become(request: Json, pipes: tuple[int, int, int]) -> Json:
-    """Executes the program; it returns only to say what was in the way."""
+def _become(request: Json, pipes: tuple[int, int, int], go: int) -> Json | None:
+    """Executes the program once `go` says so; it returns only to say what was in the way, None when nobody said so."""
     part = "cgroup"
     refusal: OSError | ValueError
     try:
@@ -140,6 +161,8 @@ def _become(request: Json, pipes: tuple[int, int, int]) -> Json:
         if any(b"\0" in word for word in argv):
             raise ValueError("a word of the command holds a NUL")
         part = "program"
+        if go >= 0 and os.read(go, 1) != GO:
+            return None
         _execute(argv, env)
     except (OSError, ValueError) as error:
         refusal = error
@@ -184,10 +207,12 @@ def _execute(argv: list[bytes], env: dict[bytes, bytes]) -> NoReturn:
     if b"/" in program:
         os.execve(program, argv, env)
     path = env.get(b"PATH", DEFAULT_PATH.encode())
+    places = [(directory or b".") + b"/" + program for directory in path.split(b":")]
     refused: OSError | None = None
-    for directory in path.split(b":"):
+    # To look is quicker than to be refused. Where it is nowhere to be seen, the system's own word counts.
+    for place in [place for place in places if os.access(place, os.F_OK)] or places:
         try:
-            os.execve((directory or b".") + b"/" + program, argv, env)
+            os.execve(place, argv, env)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
