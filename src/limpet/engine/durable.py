@@ -5,51 +5,93 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from limpet.store.journals import DaemonJournal
 from limpet.store.run_directory import sync_directory
 
-_Work = tuple[DaemonJournal, asyncio.Future[None]]
+# The disk is left to those who wait for it: what nobody waits for comes in a pause, or when there is this much of it.
+PAUSE_S: Final = 0.02
+MOST_BEHIND: Final = 32
+
+
+class _Record:
+    """What must be on disk for one answer: the record and its name, at the same time. Whichever comes last tells."""
+
+    def __init__(self, journal: DaemonJournal, future: asyncio.Future[None]) -> None:
+        self.journal = journal
+        self.future = future
+        self.syncs_left = 2
+        self.error: Exception | None = None
 
 
 class Durable:
-    """One thread that syncs; the event loop never waits for a disk."""
+    """Two threads that sync, one what was written, one under which name; the event loop never waits for a disk."""
 
     def __init__(self, runs: Path) -> None:
         self._runs = runs
         self._loop = asyncio.get_running_loop()
-        self._wanted: list[_Work] = []
+        self._unwritten: list[_Record] = []
+        self._unnamed: list[_Record] = []
+        # Journals in whose directories the keeper's, which was moved there, is not on disk by name.
+        self._behind: list[DaemonJournal] = []
         self._turn = threading.Condition()
         self._closing = False
-        self._thread = threading.Thread(target=self._run, name="limpet-durable", daemon=True)
-        self._thread.start()
+        self._threads = [
+            threading.Thread(target=self._sync_records, name="limpet-durable", daemon=True),
+            threading.Thread(target=self._sync_names, name="limpet-durable-names", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def begin(self, journal: DaemonJournal) -> asyncio.Future[None]:
         """Done once the journal and the name of its run are on disk; an error is the caller's."""
-        future: asyncio.Future[None] = self._loop.create_future()
+        record = _Record(journal, self._loop.create_future())
         with self._turn:
-            self._wanted.append((journal, future))
-            self._turn.notify()
-        return future
+            self._unwritten.append(record)
+            self._unnamed.append(record)
+            self._turn.notify_all()
+        return record.future
 
-    def _run(self) -> None:
+    def _sync_records(self) -> None:
         while True:
             with self._turn:
-                self._turn.wait_for(lambda: self._wanted or self._closing)
-                if not self._wanted:
+                pause_s = PAUSE_S if self._behind else None
+                self._turn.wait_for(lambda: self._unwritten or self._closing, pause_s)
+                batch, self._unwritten = self._unwritten, []
+                if not batch and self._closing and not self._behind:
                     return
-                batch, self._wanted = self._wanted, []
-            done = [(future, _error_of(journal.sync)) for journal, future in batch]
-            names = _error_of(partial(sync_directory, self._runs))
-            self._loop.call_soon_threadsafe(_resolve, [(future, error or names) for future, error in done])
-            for journal, _ in batch:  # behind the answers: the name of the keeper's directory, which was moved into it
-                _error_of(partial(sync_directory, journal.path.parent))
+            self._settle(batch, [_error_of(record.journal.sync) for record in batch])
+            self._behind += [record.journal for record in batch]
+            if not batch or len(self._behind) > MOST_BEHIND:
+                for journal in self._behind:
+                    _error_of(partial(sync_directory, journal.path.parent))
+                self._behind.clear()
+
+    def _sync_names(self) -> None:
+        while True:
+            with self._turn:
+                self._turn.wait_for(lambda: self._unnamed or self._closing)
+                batch, self._unnamed = self._unnamed, []
+            if not batch:
+                return
+            self._settle(batch, [_error_of(partial(sync_directory, self._runs))] * len(batch))
+
+    def _settle(self, batch: list[_Record], errors: list[Exception | None]) -> None:
+        with self._turn:
+            for record, error in zip(batch, errors, strict=True):
+                record.error = record.error or error
+                record.syncs_left -= 1
+            done = [record for record in batch if not record.syncs_left]
+        if done:
+            self._loop.call_soon_threadsafe(_resolve, done)
 
     def close(self) -> None:
         with self._turn:
             self._closing = True
-            self._turn.notify()
-        self._thread.join()
+            self._turn.notify_all()
+        for thread in self._threads:
+            thread.join()
 
 
 def _error_of(sync: Callable[[], None]) -> Exception | None:
@@ -61,11 +103,11 @@ def _error_of(sync: Callable[[], None]) -> Exception | None:
     return None
 
 
-def _resolve(done: list[tuple[asyncio.Future[None], Exception | None]]) -> None:
-    for future, error in done:
-        if future.cancelled():
+def _resolve(done: list[_Record]) -> None:
+    for record in done:
+        if record.future.cancelled():
             continue
-        if error is None:
-            future.set_result(None)
+        if record.error is None:
+            record.future.set_result(None)
         else:
-            future.set_exception(error)
+            record.future.set_exception(record.error)

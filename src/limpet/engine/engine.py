@@ -47,6 +47,8 @@ _log: Final = logging.getLogger("limpet.engine")
 HELLO_WITHIN_S: Final = 1.0
 # How soon an end that could not be recorded is tried again.
 SETTLE_AGAIN_S: Final = 0.5
+# How soon the secrets of a run that is over are removed.
+TIDY_AFTER_S: Final = 0.02
 
 
 class Engine:
@@ -63,6 +65,8 @@ class Engine:
         self.stop_kills_runs = False
         self._live: dict[str, LiveRun] = {}
         self._starting: dict[str, asyncio.Future[LiveRun]] = {}
+        # Runs that are over and whose secrets are still there.
+        self._untidy: list[LiveRun] = []
         self._tasks: set[asyncio.Task[None]] = set()
         # Watchers that look on, by run.
         self._following: dict[str, asyncio.Task[None]] = {}
@@ -97,6 +101,7 @@ class Engine:
             durable = Durable(self.home.runs)
             stack.callback(durable.close)
             stack.callback(self._detach_all)
+            stack.callback(self._tidy)
             nursery = Nursery(self.home.nursery, self.home.log, cgroups.find_parent("limpet"))
             stack.push_async_callback(nursery.close)
             nursery.open()
@@ -233,12 +238,24 @@ class Engine:
                 self._follow(live)
             self.news.hear(live, items, is_recalled=self._is_adopting)
         if live.run.is_over:
-            # Behind those who wait for the end: they do not wait for the disk.
-            remove_start = partial(live.directory.remove_start, with_script=REDACTED in live.run.command)
-            asyncio.get_running_loop().call_soon(remove_start)
+            self._tidy_later(live)
             self._starter.leave(live.run.run_id)
             if live.run.keeper is None:
                 self._forget(live)
+
+    def _tidy_later(self, live: LiveRun) -> None:
+        """Behind those who wait for the end and read what it left: they do not wait for the disk."""
+        if not self._untidy:
+            asyncio.get_running_loop().call_later(TIDY_AFTER_S, self._tidy)
+        self._untidy.append(live)
+
+    def _tidy(self) -> None:
+        for live in self._untidy:
+            try:
+                live.directory.remove_start(with_script=REDACTED in live.run.command)
+            except OSError as error:
+                _log.warning("what %s was started with could not be removed: %r", live.run.run_id, str(error))
+        self._untidy.clear()
 
     def _on_keeper_gone(self, live: LiveRun) -> None:
         live.link = None

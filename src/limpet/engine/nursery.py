@@ -21,6 +21,9 @@ from limpet.store.run_directory import RunDirectory
 from limpet_keeper import system
 
 IDLE_KEEPERS: Final = 6
+# Who starts many in a row finds more of them ready from then on, until nothing was started for a while.
+MOST_IDLE_KEEPERS: Final = 24
+REST_AFTER_S: Final = 60.0
 # Making a keeper ready takes what a run that is just starting needs: it waits for a quiet moment, unless few are left.
 REFILL_AFTER_S: Final = 0.1
 FEW_KEEPERS: Final = 2
@@ -69,6 +72,8 @@ class Nursery:
         self._cgroup_parent = cgroup_parent
         self._serial = itertools.count(1)
         self._idle: deque[IdleKeeper] = deque()
+        # How many are to be idle.
+        self._wanted = IDLE_KEEPERS
         self._takers: deque[asyncio.Future[IdleKeeper]] = deque()
         self._preparing: set[str] = set()
         self._process: subprocess.Popen[bytes] | None = None
@@ -76,6 +81,8 @@ class Nursery:
         self._tasks: set[asyncio.Task[None]] = set()
         self._has_answered = False
         self._refill_timer: asyncio.TimerHandle | None = None
+        self._rest_timer: asyncio.TimerHandle | None = None
+        self._was_busy = False
         self._closing = False
 
     def open(self) -> None:
@@ -94,7 +101,7 @@ class Nursery:
             keeper.let_go()
         taker: asyncio.Future[IdleKeeper] = asyncio.get_running_loop().create_future()
         self._takers.append(taker)
-        self._refill()
+        self._refill_soon()
         try:
             return await taker
         except asyncio.CancelledError:
@@ -108,15 +115,33 @@ class Nursery:
 
     def _refill_soon(self) -> None:
         """Not while the run that took one is just starting, as long as there are others."""
+        self._was_busy = True
+        if len(self._idle) < FEW_KEEPERS:
+            self._want_more()
+            self._refill(IDLE_KEEPERS)
         if self._refill_timer is not None:
             self._refill_timer.cancel()
-        if len(self._idle) >= FEW_KEEPERS:
-            self._refill_timer = asyncio.get_running_loop().call_later(REFILL_AFTER_S, self._refill)
-        else:
-            self._refill()
+        self._refill_timer = asyncio.get_running_loop().call_later(REFILL_AFTER_S, self._refill)
 
-    def _refill(self) -> None:
-        missing = IDLE_KEEPERS + len(self._takers) - len(self._idle) - len(self._preparing)
+    def _want_more(self) -> None:
+        self._wanted = min(MOST_IDLE_KEEPERS, self._wanted * 2)
+        if self._rest_timer is None:
+            self._rest_timer = asyncio.get_running_loop().call_later(REST_AFTER_S, self._rest)
+
+    def _rest(self) -> None:
+        """After a while in which none was taken, few are kept."""
+        self._rest_timer = None
+        if self._was_busy:
+            self._was_busy = False
+            self._rest_timer = asyncio.get_running_loop().call_later(REST_AFTER_S, self._rest)
+            return
+        self._wanted = IDLE_KEEPERS
+        while len(self._idle) > self._wanted:
+            self._idle.pop().let_go()
+
+    def _refill(self, wanted_idle: int | None = None) -> None:
+        """Asks for what is missing to that many idle ones, or to as many as are wanted where there is time for it."""
+        missing = (wanted_idle or self._wanted) + len(self._takers) - len(self._idle) - len(self._preparing)
         wanted = min(missing, AT_ONCE - len(self._preparing)) if self._takers else missing
         if wanted <= 0 or self._closing:
             return
@@ -172,7 +197,7 @@ class Nursery:
             return
         self._preparing.discard(str(kept))
         self._offer(keeper)
-        self._refill()
+        self._refill(IDLE_KEEPERS)
 
     def _offer(self, keeper: IdleKeeper) -> None:
         while self._takers:
@@ -221,6 +246,9 @@ class Nursery:
     async def close(self) -> None:
         """Lets the idle keepers and the nursery go."""
         self._closing = True
+        for timer in (self._refill_timer, self._rest_timer):
+            if timer is not None:
+                timer.cancel()
         if self._process is not None and self._process.stdout is not None:
             asyncio.get_running_loop().remove_reader(self._process.stdout.fileno())
         for task in self._tasks:
