@@ -25,27 +25,29 @@ def state(pid: int) -> str:
 
 
 @pytest.mark.requirement("1.11", "0.8", "F05")
-def test_a_keeper_killed_while_its_command_writes(house: Home, surface: Surface, lifeline: Lifeline) -> None:
+def test_a_keeper_killed_while_its_command_writes(house: Home, surface: Surface, tmp_path: Path) -> None:
     """Injector: SIGKILL to the keeper, in the middle of output."""
     seconds: list[float] = []
-    for _ in range(3):
-        run_id = surface.spawn(lifeline.hold + "while :; do seq 1 500000; done")
-        pid = int(lifeline.word())
-        until(lambda run_id=run_id: surface.read(run_id, max_bytes=1)["total_bytes"] > 100_000, "output")
-        at = kill_keeper(house, run_id)
-        facts = surface.finish(run_id)
-        seconds.append(time.monotonic() - at)
-        assert (facts["status"], facts["ended_by"]) == ("failed", "lost"), facts
-        assert (facts["exit_code"], facts["signal"], facts["attempt"]) == (None, None, 1), facts
-        assert facts["error_message"]
-        # They could be killed and were: what is dead, or a zombie that nobody has reaped, has not survived.
-        assert facts["survivors"] == []
-        assert lifeline.gone(10)
-        assert not running(pid)
-        got = surface.bytes_of(run_id)
-        assert got
-        assert got == (WHOLE * (len(got) // len(WHOLE) + 1))[: len(got)]
-        assert surface.read(run_id, offset=len(got))["eof"] is True
+    for n in range(3):
+        # Each has its own: one that was let go once tells the next reader of it.
+        with Lifeline(tmp_path, f"lifeline-{n}") as lifeline:
+            run_id = surface.spawn(lifeline.hold + "while :; do seq 1 500000; done")
+            pid = int(lifeline.word())
+            until(lambda run_id=run_id: surface.read(run_id, max_bytes=1)["total_bytes"] > 100_000, "output")
+            at = kill_keeper(house, run_id)
+            facts = surface.finish(run_id)
+            seconds.append(time.monotonic() - at)
+            assert (facts["status"], facts["ended_by"]) == ("failed", "lost"), facts
+            assert (facts["exit_code"], facts["signal"], facts["attempt"]) == (None, None, 1), facts
+            assert facts["error_message"]
+            # They could be killed and were: what is dead, or a zombie that nobody has reaped, has not survived.
+            assert facts["survivors"] == []
+            assert lifeline.gone(10)
+            assert not running(pid)
+            got = surface.bytes_of(run_id)
+            assert got
+            assert got == (WHOLE * (len(got) // len(WHOLE) + 1))[: len(got)]
+            assert surface.read(run_id, offset=len(got))["eof"] is True
     # The bound is the contract's; a loaded machine gets three tries.
     assert min(seconds) <= 1, seconds
 

@@ -5,14 +5,9 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 from limpet.store.journals import DaemonJournal
 from limpet.store.run_directory import sync_directory
-
-# The disk is left to those who wait for it: what nobody waits for comes in a pause, or when there is this much of it.
-PAUSE_S: Final = 0.02
-MOST_BEHIND: Final = 32
 
 
 class _Record:
@@ -33,8 +28,6 @@ class Durable:
         self._loop = asyncio.get_running_loop()
         self._unwritten: list[_Record] = []
         self._unnamed: list[_Record] = []
-        # Journals in whose directories the keeper's, which was moved there, is not on disk by name.
-        self._behind: list[DaemonJournal] = []
         self._turn = threading.Condition()
         self._closing = False
         self._threads = [
@@ -56,17 +49,11 @@ class Durable:
     def _sync_records(self) -> None:
         while True:
             with self._turn:
-                pause_s = PAUSE_S if self._behind else None
-                self._turn.wait_for(lambda: self._unwritten or self._closing, pause_s)
+                self._turn.wait_for(lambda: self._unwritten or self._closing)
                 batch, self._unwritten = self._unwritten, []
-                if not batch and self._closing and not self._behind:
-                    return
+            if not batch:
+                return
             self._settle(batch, [_error_of(record.journal.sync) for record in batch])
-            self._behind += [record.journal for record in batch]
-            if not batch or len(self._behind) > MOST_BEHIND:
-                for journal in self._behind:
-                    _error_of(partial(sync_directory, journal.path.parent))
-                self._behind.clear()
 
     def _sync_names(self) -> None:
         while True:

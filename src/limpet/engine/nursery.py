@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,24 +38,18 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 class IdleKeeper(msgspec.Struct, frozen=True):
-    """A keeper that waits for a run in a directory of its own, and the directory that will be the run's."""
+    """A keeper that waits for a run, in the directory that will be the run's."""
 
-    kept: Path
     place: RunDirectory
     link: KeeperLink
 
     def claim(self, path: Path) -> None:
         """From now on both are the run's, at `path`. OSError leaves nothing there."""
         self.place.path.rename(path)
-        try:
-            self.kept.rename(RunDirectory(path).kept)
-        except OSError:
-            shutil.rmtree(path, ignore_errors=True)
-            raise
 
     def claim_attempt(self, run: RunDirectory) -> None:
         """From now on the keeper is that of the latest attempt of a run which has its directory."""
-        self.kept.rename(run.kept)
+        self.place.kept.rename(run.kept)
         shutil.rmtree(self.place.path, ignore_errors=True)
 
     def let_go(self) -> None:
@@ -79,6 +74,8 @@ class Nursery:
         self._process: subprocess.Popen[bytes] | None = None
         self._unread = b""
         self._tasks: set[asyncio.Task[None]] = set()
+        # Threads of its own: where the disk is slow, those that others read with are not to wait for it here.
+        self._threads = ThreadPoolExecutor(AT_ONCE, "limpet-nursery")
         self._has_answered = False
         self._refill_timer: asyncio.TimerHandle | None = None
         self._rest_timer: asyncio.TimerHandle | None = None
@@ -148,8 +145,14 @@ class Nursery:
         process = self._running_process()
         assert process.stdin is not None
         for _ in range(wanted):
-            path = str(self._slots / f"{os.getpid()}-{next(self._serial)}")
+            place = RunDirectory(self._slots / f"{os.getpid()}-{next(self._serial)}")
+            path = str(place.kept)
             self._preparing.add(path)
+            try:
+                place.path.mkdir(mode=0o700)
+            except OSError as error:
+                asyncio.get_running_loop().call_soon(self._fail, path, system.error_name(error), str(error))
+                continue
             with contextlib.suppress(BrokenPipeError):  # its end is noticed where its answers are read
                 os.write(process.stdin.fileno(), _encoder.encode({"prepare": path}) + b"\n")
 
@@ -182,12 +185,12 @@ class Nursery:
                 self._fail(answer["failed"], answer["errno"], answer["message"])
 
     async def _welcome(self, kept: Path) -> None:
-        place = RunDirectory(kept.with_name(f"{kept.name}-run"))
+        place = RunDirectory(kept.parent)
         try:
             link = await KeeperLink.connect(kept, "state")
-            keeper = IdleKeeper(kept, place, link)
+            keeper = IdleKeeper(place, link)
             try:
-                await asyncio.to_thread(place.lay_out)
+                await asyncio.get_running_loop().run_in_executor(self._threads, place.lay_out)
             except BaseException:
                 keeper.let_go()
                 raise
@@ -210,6 +213,7 @@ class Nursery:
     def _fail(self, path: str, errno_name: str, message: str) -> None:
         """Tells one who waits, and tries again for the others; for nobody it is not tried again."""
         self._preparing.discard(path)
+        shutil.rmtree(Path(path).parent, ignore_errors=True)
         self._refuse_one(errno_name, message)
         if self._takers:
             self._refill()
@@ -263,6 +267,7 @@ class Nursery:
             self._process.stdin.close()
             await asyncio.to_thread(self._process.wait)
             self._process.stdout.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 def _start(log: Path, cgroup_parent: Path | None) -> subprocess.Popen[bytes]:

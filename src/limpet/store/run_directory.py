@@ -43,11 +43,11 @@ class RunDirectory:
         return self.kept / f"{stream}.spool"
 
     def lay_out(self) -> None:
-        """Makes it, with the files that the daemon will write: to create one can take longer than to fill it.
+        """Makes it where it is missing, with the files that the daemon will write: to create one can take long.
 
-        Their names are on disk ahead of what they will hold.
+        All names in it are on disk then, ahead of what they will hold.
         """
-        self.path.mkdir(mode=0o700)
+        self.path.mkdir(mode=0o700, exist_ok=True)
         for name in (DAEMON_JOURNAL, START_REQUEST):
             self.write_private(name, b"")
         sync_directory(self.path)
