@@ -159,17 +159,7 @@ class Keeper:
             refusal = {"part": step, "errno": system.error_name(error), "message": os.strerror(error.errno or 0)}
         if refusal is None:
             # It makes itself ready beside the record, and goes no further before that stands.
-            self.launcher.tell(
-                {
-                    "argv": self.settings.argv,
-                    "cwd": self.settings.cwd,
-                    "env": self.settings.env,
-                    "rlimits": self.settings.rlimits,
-                    "cgroups": self.settings.cgroups,
-                    "stdin": self.settings.stdin,
-                    "terminal": terminal,
-                }
-            )
+            self.launcher.tell(self.settings, terminal)
         is_pty = self.settings.pty is not None
         self.journal.append("starting", run=self.run, pty=is_pty, streams=["pty"] if is_pty else ["stdout", "stderr"])
         if refusal is None and self.journal.error is not None:  # without that record it could be started a second time

@@ -36,9 +36,11 @@ def test_a_keeper_killed_while_its_command_writes(house: Home, surface: Surface,
             run_id = surface.spawn(lifeline.hold + "while :; do seq 1 5000; done")
             pid = int(lifeline.word())
             until(lambda run_id=run_id: surface.read(run_id, max_bytes=1)["total_bytes"] > 100_000, "output")
-            at = kill_keeper(house, run_id)
+            ago_s = time.monotonic() - kill_keeper(house, run_id)
+            killed_at = time.time() - ago_s
             facts = surface.finish(run_id)
-            seconds.append(time.monotonic() - at)
+            # By what was recorded: a surface that takes a while to ask is no part of it.
+            seconds.append(facts["finished_at"] / 1000 - killed_at)
             assert (facts["status"], facts["ended_by"]) == ("failed", "lost"), facts
             assert (facts["exit_code"], facts["signal"], facts["attempt"]) == (None, None, 1), facts
             assert facts["error_message"]
