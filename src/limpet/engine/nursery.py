@@ -61,7 +61,7 @@ class IdleKeeper(msgspec.Struct, frozen=True):
 class Nursery:
     """Keeps some keepers ready, and makes more as they are taken."""
 
-    def __init__(self, slots: Path, log: Path, cgroup_parent: Path | None) -> None:
+    def __init__(self, slots: Path, log: Path, cgroup_parent: Path | None, rest_after_s: float = REST_AFTER_S) -> None:
         self._slots = slots
         self._log = log
         self._cgroup_parent = cgroup_parent
@@ -79,6 +79,7 @@ class Nursery:
         self._has_answered = False
         self._refill_timer: asyncio.TimerHandle | None = None
         self._rest_timer: asyncio.TimerHandle | None = None
+        self._rest_after_s = rest_after_s
         self._was_busy = False
         self._closing = False
 
@@ -123,14 +124,14 @@ class Nursery:
     def _want_more(self) -> None:
         self._wanted = min(MOST_IDLE_KEEPERS, self._wanted * 2)
         if self._rest_timer is None:
-            self._rest_timer = asyncio.get_running_loop().call_later(REST_AFTER_S, self._rest)
+            self._rest_timer = asyncio.get_running_loop().call_later(self._rest_after_s, self._rest)
 
     def _rest(self) -> None:
         """After a while in which none was taken, few are kept."""
         self._rest_timer = None
         if self._was_busy:
             self._was_busy = False
-            self._rest_timer = asyncio.get_running_loop().call_later(REST_AFTER_S, self._rest)
+            self._rest_timer = asyncio.get_running_loop().call_later(self._rest_after_s, self._rest)
             return
         self._wanted = IDLE_KEEPERS
         while len(self._idle) > self._wanted:
