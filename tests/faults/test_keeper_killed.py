@@ -169,7 +169,7 @@ def dies_at_random(base: Path, seed: int) -> None:
     witness = base / "ran"
     with Kept(base / "run") as kept:
         script = f": >{witness}; {TERMINAL if pty else f'seq 1 {LINES}'}"
-        kept.begin("/bin/sh", "-c", script, pty=PTY if pty else None)
+        assert kept.start("/bin/sh", "-c", script, pty=PTY if pty else None)["ok"]
         time.sleep(random.Random(seed).uniform(0.0, 0.2 if pty else 0.012))
         kept.process.kill()
         kept.wait_gone()
