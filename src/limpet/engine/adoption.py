@@ -46,7 +46,7 @@ async def hang_up(calling: "asyncio.Task[KeeperLink]") -> None:
 
 
 def is_preparation(live: LiveRun) -> bool:
-    """Whether nothing came of it: a keeper was claimed, and nobody was told of a run."""
+    """Whether nothing came of it: a keeper was claimed, or a start written down, and no record says of a run."""
     reader = live.keeper_journal
     return live.run.created_at is None and reader.records <= 1 and not reader.damaged() and live.directory.is_bare()
 

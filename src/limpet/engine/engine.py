@@ -150,9 +150,10 @@ class Engine:
 
     async def _adopt(self, run_id: str) -> None:
         live = LiveRun(Run(run_id=run_id), RunDirectory(self.home.run(run_id)), self._on_change)
-        items = live.recall(self._store.get(run_id), self._store.place(run_id))
+        known = self._store.get(run_id)
+        items = live.recall(known, self._store.place(run_id))
         calling = adoption.call_keeper(live)
-        if adoption.is_preparation(live):
+        if known is None and adoption.is_preparation(live):
             if calling is not None:
                 await adoption.hang_up(calling)
             shutil.rmtree(live.directory.path, ignore_errors=True)

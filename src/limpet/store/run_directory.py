@@ -57,9 +57,9 @@ class RunDirectory:
         return [name for name in STREAMS if self.spool_path(name).exists()]
 
     def is_bare(self) -> bool:
-        """Whether it holds nothing but what is laid out ahead of any run, and a script that was to be one."""
-        empty = {DAEMON_JOURNAL, START_REQUEST, *(self.spool_path(name).name for name in STREAMS)}
-        laid_out = {self.kept.name, KEEPER_JOURNAL, CONTROL_SOCKET, SCRIPT}
+        """Whether it holds nothing but what is made ahead of the record that says of a run."""
+        empty = {DAEMON_JOURNAL, *(self.spool_path(name).name for name in STREAMS)}
+        laid_out = {self.kept.name, KEEPER_JOURNAL, CONTROL_SOCKET, START_REQUEST, SCRIPT}
         kept = self.kept.iterdir() if self.kept.is_dir() else ()
         return all(
             path.name in laid_out or (path.name in empty and path.lstat().st_size == 0)
