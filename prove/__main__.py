@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from prove import disk_full_cycles, full_speed, hostile_trees, keeper_kills
+from prove import daemon_kills, disk_full_cycles, full_speed, hostile_trees, keeper_kills
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reports" / "prove.md"
 HEAD = """# Long proofs
@@ -23,6 +23,7 @@ last whole run of that proof; a violation is reported as such, and makes the com
 BLOCK = re.compile(r"^(## (\w+)\n.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 # name -> the proof, and how many rounds make it whole
 PROOFS: dict[str, tuple[Callable[[int], str], int]] = {
+    "daemon_kills": (daemon_kills.prove, 1000),
     "keeper_kills": (keeper_kills.prove, 300),
     "hostile_trees": (hostile_trees.prove, 1000),
     "disk_full_cycles": (disk_full_cycles.prove, 500),

@@ -21,14 +21,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from prove import probes
 from prove.history import Reader
 from prove.probes import Sight
-from tests.contract.home import TAG, Answer, Home, until
+from tests.contract.fifos import Gate
+from tests.contract.home import Answer, Home, until
 from tests.contract.surface import Http
 
 RUNS = 100
@@ -37,7 +38,7 @@ DIES_WITHIN_S = 10.0
 BACK_WITHIN_S = 60.0
 PAUSE_S = 0.005
 
-# Bash's own words alone: a hundred of them must cost little. One byte down the fifo ends one of them.
+# Bash's own words alone: a hundred of them must cost little. A line down its fifo ends each of them.
 WRITER = """
 exec 8<>'{go}'; i=0
 until read -r -t {pace} -u 8 go; do
@@ -49,17 +50,17 @@ ANY_MOMENT_MS = 800
 # What is chosen, how often, at which of its beginnings (from 1 to that) and how long after it (up to that, in µs).
 AIMS: tuple[tuple[int | None, int, int, int], ...] = (
     (None, 6, 0, 0),
-    (probes.IMPORTS, 1, 1, 300_000),
-    (probes.OPENING, 2, 1, 60_000),
-    (probes.ADOPTING, 4, 1, 150_000),
-    (probes.SERVING, 2, 1, 100_000),
-    (probes.INGESTING, 4, 60, 150),
-    (probes.READING, 2, 20, 60),
-    (probes.CLAIMING, 2, 2, 300),
-    (probes.RECORDING, 3, 3, 150),
-    (probes.ANSWERING, 2, 20, 60),
-    (probes.COMMIT_TARGET, 4, 4, 1500),
-    (probes.SYNC_TARGET, 3, 2, 3000),
+    (probes.IMPORTS, 1, 1, 250_000),
+    (probes.OPENING, 2, 1, 15_000),
+    (probes.ADOPTING, 4, 1, 30_000),
+    (probes.SERVING, 1, 1, 100_000),
+    (probes.INGESTING, 4, 60, 30),
+    (probes.READING, 2, 20, 5),
+    (probes.CLAIMING, 2, 2, 30),
+    (probes.RECORDING, 3, 3, 30),
+    (probes.ANSWERING, 2, 20, 10),
+    (probes.COMMIT_TARGET, 4, 4, 400),
+    (probes.SYNC_TARGET, 3, 2, 500),
 )
 
 
@@ -83,6 +84,11 @@ class ProbedHome(Home):
                 stderr=told,
             )
         return self.daemon
+
+    def end_daemon(self) -> None:
+        if self.daemon is not None:
+            self.daemon.kill()
+            self.daemon.wait()
 
     def told(self) -> str:
         return (self.base / "serve.err").read_text()[-3000:]
@@ -153,26 +159,22 @@ class Clients:
 
 
 @contextlib.contextmanager
-def many_runs(count: int, pace_s: float) -> Iterator[tuple[ProbedHome, list[str], Callable[[], None]]]:
-    """So many runs that write under a daemon with probes; the last of the three lets all of them end."""
+def many_runs(count: int, pace_s: float) -> Generator[tuple[ProbedHome, list[str], list[Gate]]]:
+    """So many runs that write under a daemon with probes, and what ends each of them."""
     home = ProbedHome()
-    go = home.base / "go"
-    os.mkfifo(go)
-    fd = os.open(go, os.O_RDWR)
-    try:
+    with contextlib.ExitStack() as stack:
+        gates = [stack.enter_context(Gate(home.base, f"go{number}")) for number in range(count)]
+        stack.callback(home.close)
+        stack.callback(home.end_daemon)
         home.sight.begin()
         home.spawn_daemon()
         stop = threading.Event()
         patiently(stop, lambda: len(Http(home).ok("daemon.status")))
-        commands = [WRITER.format(go=go, pace=pace_s, code=number + 1) for number in range(count)]
+        commands = [WRITER.format(go=gate.path, pace=pace_s, code=n) for n, gate in enumerate(gates, 1)]
         made = [Http(home).spawn(command, labels=["writer"]) for command in commands]
-        yield home, made, lambda: None if os.write(fd, b"\n" * count) else None
-    finally:
-        os.close(fd)
-        if home.daemon is not None:
-            home.daemon.kill()
-            home.daemon.wait()
-        home.close()
+        for run_id in made:
+            assert Http(home).read(run_id, wait_ms=60_000)["total_bytes"] > 0
+        yield home, made, gates
 
 
 class Killer:
@@ -184,6 +186,7 @@ class Killer:
         self.at: collections.Counter[tuple[int, int, int]] = collections.Counter()
         self.times_ms: list[int] = []
         self.adopting_ms: list[float] = []
+        self.begun = 0
         self.not_met = 0
 
     def kill(self, *, ordered: bool) -> None:
@@ -208,8 +211,11 @@ class Killer:
             self.adopting_ms.append(took_s * 1000)
 
     def begin_and_kill(self) -> None:
-        """Begins a daemon that is to die, and sees that it does."""
-        target, _, entries, delay_us = self.chance.choices(AIMS, [aim[1] for aim in AIMS])[0]
+        """Begins a daemon that is to die, and sees that it does; the first ones by each aim in turn."""
+        weights = [aim[1] for aim in AIMS]
+        aim = AIMS[self.begun] if self.begun < len(AIMS) else self.chance.choices(AIMS, weights)[0]
+        self.begun += 1
+        target, _, entries, delay_us = aim
         if target is None:
             self.home.sight.begin()
         else:
@@ -257,15 +263,15 @@ def check_started(clients: Clients) -> None:
     assert counted == collections.Counter(list(clients.started)), f"not each was started once: {counted.most_common(3)}"
 
 
-def hits(home: Home, run_ids: list[str], times_ms: list[int]) -> int:
-    """How many kills fell between the first and the last byte of the run that the most of them missed."""
-    least: list[int] = []
+def least_hit(home: Home, run_ids: list[str], times_ms: list[int]) -> int:
+    """How many runs were between their first and their last byte when the daemon was killed, at the least."""
+    spans: list[tuple[int, int]] = []
     for run_id in run_ids:
         journal = home.path / "runs" / run_id / "1" / "keeper.journal"
         wrote = [line for line in journal.read_bytes().splitlines() if b'"fact":"wrote"' in line]
         first, last = (json.loads(line[11:])["at"] for line in (wrote[0], wrote[-1]))
-        least.append(sum(first < at < last for at in times_ms))
-    return sorted(least, reverse=True)[int(len(least) * AT_LEAST_HIT) - 1]
+        spans.append((first, last))
+    return min(sum(first < at < last for first, last in spans) for at in times_ms)
 
 
 def listed(http_: Http) -> list[str]:
@@ -293,7 +299,7 @@ def percentile(values: list[float], share: float) -> float:
 
 def prove(kills: int, runs: int = RUNS, pace_s: float = 0.5, seed: int = 1) -> str:
     """So many kills; an AssertionError says what did not hold."""
-    with many_runs(runs, pace_s) as (home, made, let_end):
+    with many_runs(runs, pace_s) as (home, made, gates):
         killer = Killer(home, seed)
         readers = [Reader(run_id) for run_id in made]
         clients = Clients(home, list(readers), home.base / "starts")
@@ -307,10 +313,11 @@ def prove(kills: int, runs: int = RUNS, pace_s: float = 0.5, seed: int = 1) -> s
             home.spawn_daemon()
         finally:
             clients.finish()
-        let_end()
+        for gate in gates:
+            gate.open()
         lines = sum(check_writer(clients.http, reader, number + 1) for number, reader in enumerate(readers))
-        hit = hits(home, made, killer.times_ms)
-        assert hit == kills, f"only {hit} kills fell between first and last byte of nine runs in ten"
+        hit = least_hit(home, made, killer.times_ms)
+        assert hit >= AT_LEAST_HIT * runs, f"a kill fell between first and last byte of only {hit} runs"
         check_started(clients)
         check_listed(clients, {*made, *clients.started.values()})
         until(lambda: not list(home.path.glob("runs/*/1/control.sock")), "the keepers to be gone")
@@ -318,16 +325,13 @@ def prove(kills: int, runs: int = RUNS, pace_s: float = 0.5, seed: int = 1) -> s
         assert not found, found[:3]
         cursors = sum(reader.check_all(clients.http) for reader in readers)
     took = killer.adopting_ms
-    return "\n".join(
-        [
-            f"{kills} times SIGKILL to the daemon under {runs} runs, each kill between first and last byte of at least "
-            f"nine runs in ten",
-            *killer.table(),
-            f"({killer.not_met} came from outside because what was aimed at did not come)",
-            f"{lines} numbered lines and {runs} exit codes: 0 runs lost, 0 bytes lost or doubled",
-            f"{len(clients.started)} short runs under keys, started while the daemon came and went: each once",
-            f"{cursors} cursors that were ever answered asked again: the same items and bytes; verify finds nothing",
-            f"taking all runs over took {statistics.median(took):.0f} ms (median of {len(took)}), "
-            f"{percentile(took, 0.99):.0f} ms (99 of 100), on a machine that was busy with the rest",
-        ]
-    )
+    lines_told = [
+        f"{kills} times SIGKILL to the daemon under {runs} runs, each between first and last byte of at least {hit}",
+        *killer.table(),
+        f"({killer.not_met} came from outside because what was aimed at did not come)",
+        f"{lines} numbered lines and {runs} exit codes: 0 runs lost, 0 bytes lost or doubled",
+        f"{len(clients.started)} short runs under keys, started while the daemon came and went: each once",
+        f"{cursors} cursors that were ever answered asked again: the same items and bytes; verify finds nothing",
+        f"taking them over: {statistics.median(took):.0f} ms (median), {percentile(took, 0.99):.0f} ms (99 of 100)",
+    ]
+    return "\n".join(lines_told)

@@ -88,7 +88,7 @@ class _Probes:
     """The other side: in the daemon."""
 
     def __init__(self, path: str) -> None:
-        with open(path, "r+b") as file:  # noqa: PTH123
+        with open(path, "r+b") as file:
             self.memory = mmap.mmap(file.fileno(), _SIZE)
         self.library = ctypes.CDLL(None, use_errno=True)
         self.timer = ctypes.c_void_p()
@@ -159,15 +159,15 @@ def main() -> int:
 
     opened, adopt_all = Home.open, Engine._adopt_all  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
-    def open_home(home: Home) -> None:
+    def open_home(self: Home) -> None:
         probes.enter(0, OPENING, OPENING)
-        opened(home)
+        opened(self)
 
-    async def adopt(engine: Engine, found: Any) -> None:
+    async def adopt(self: Engine, found: Any) -> None:
         # The loop turns between the steps of it: what it is at then is still this.
         probes.enter(0, ADOPTING, ADOPTING)
         probes.time(0)
-        await adopt_all(engine, found)
+        await adopt_all(self, found)
         probes.time(1)
         probes.enter(0, SERVING, SERVING)
 
