@@ -9,10 +9,11 @@ import platform
 import re
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from prove import daemon_kills, disk_full_cycles, full_speed, hostile_trees, keeper_kills, store_lost
+from prove import daemon_kills, disk_full_cycles, full_speed, hostile_trees, keeper_kills, planted_damage, store_lost
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reports" / "prove.md"
 HEAD = """# Long proofs
@@ -28,6 +29,7 @@ PROOFS: dict[str, tuple[Callable[[int], str], int]] = {
     "hostile_trees": (hostile_trees.prove, 1000),
     "disk_full_cycles": (disk_full_cycles.prove, 500),
     "store_lost": (store_lost.prove, 1000),
+    "planted_damage": (planted_damage.prove, 10_000),
     "full_speed": (full_speed.prove, 1024),
 }
 
@@ -54,6 +56,7 @@ def one(name: str, scale: float) -> bool:
     try:
         report, held = prove(max(1, round(rounds * scale))), True
     except AssertionError as violation:
+        traceback.print_exc()
         report, held = f"VIOLATED: {violation}", False
     report += f"\n{time.monotonic() - began:.0f} s"
     print(report, flush=True)

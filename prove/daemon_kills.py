@@ -248,17 +248,20 @@ def check_writer(http_: Http, reader: Reader, code: int) -> int:
     said = bytes(reader.said)
     last = int(said.rstrip(b"\n").rpartition(b"end ")[2])
     assert said == output_of(last), f"{reader.run_id}: {len(said)} bytes are not the numbers up to {last}"
-    assert reader.since_seq == http_.ok("shell", {"action": "poll", "run_id": reader.run_id})["next_seq"]
+    told = http_.ok("shell", {"action": "poll", "run_id": reader.run_id, "since_seq": reader.since_seq})
+    assert (told["items"], told["next_seq"]) == ([], reader.since_seq), (reader.run_id, told)
     return last
 
 
 def check_started(clients: Clients) -> None:
     """Each short run was started once, and ended as it did."""
     for number, run_id in clients.started.items():
-        assert clients.ask_to_start(number) == run_id
+        again = clients.ask_to_start(number)
+        assert again == run_id, f"key-{number} started {run_id}, and then {again}"
         facts = clients.http.finish(run_id)
         assert (facts["exit_code"], facts["attempt"]) == (number % 200, 1), facts
-        assert clients.http.bytes_of(run_id) == b"said %d\n" % number
+        said = clients.http.bytes_of(run_id)
+        assert said == b"said %d\n" % number, f"{run_id} (key-{number}) said {said[:100]!r}: {facts}"
     counted = collections.Counter(map(int, clients.starts.read_text().split()))
     assert counted == collections.Counter(list(clients.started)), f"not each was started once: {counted.most_common(3)}"
 

@@ -18,7 +18,6 @@ from tests.contract.surface import Http
 # A spool may hold so much, so that some runs have a hole.
 CONFIG = "[run]\nspool_max_bytes = 120000\nkill_grace_ms = 200\n"
 AT_ONCE = 8
-STREAMS = ("stdout", "stderr", "pty")
 
 Make = Callable[["Sorts", int], str]
 
@@ -151,11 +150,6 @@ def settle(home: Home, run_ids: Sequence[str]) -> None:
 
     until(sealed, "the keepers to be gone", 120)
     until(durable, "all output to be durable", 120)
-
-
-def attempts_of(home: Home, run_id: str) -> list[Path]:
-    """The directories of its keepers, oldest first."""
-    return sorted(path for path in (home.path / "runs" / run_id).iterdir() if path.name.isdecimal())
 
 
 def is_sealed(kept: Path) -> bool:

@@ -92,8 +92,7 @@ def settle_dead(live: LiveRun, *, may_requeue: bool = False) -> None:
     run = live.run
     sizes = {name: live.directory.spool_bytes(name) for name in run.streams or live.directory.spools()}
     if may_requeue and not left and _may_start_again(live):
-        for name in sizes:
-            live.directory.sync_spool(name)
+        live.directory.sync_kept(sizes)
         live.ask(lambda n, at, after: Requeued(n=n, at=at, after=after, attempt=run.attempt + 1, streams=sizes))
         return
     message = UNREADABLE_MESSAGE if KEEPER_JOURNAL in run.damaged else LOST_MESSAGE

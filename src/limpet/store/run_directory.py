@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -108,10 +109,11 @@ class RunDirectory:
         finally:
             os.close(fd)
 
-    def sync_spool(self, stream: str) -> None:
-        """Puts the latest attempt's spool on disk; may take a while."""
-        with contextlib.suppress(FileNotFoundError):
-            self.sync(f"{self.attempt}/{self.spool_path(stream).name}")
+    def sync_kept(self, streams: Iterable[str]) -> None:
+        """Puts what the keeper of the latest attempt wrote on disk; may take a while."""
+        for path in (self.keeper_journal, *map(self.spool_path, streams)):
+            with contextlib.suppress(FileNotFoundError):
+                self.sync(f"{self.attempt}/{path.name}")
 
     def sync(self, name: str) -> None:
         """Puts a file of the run's on disk; may take a while."""

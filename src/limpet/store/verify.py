@@ -167,10 +167,16 @@ class RunCheck:
         for record in journal.records:
             if isinstance(record.fact, Wrote):
                 known[record.fact.stream] = record.fact.end
-        told = _told_afterwards(daemon, attempt)
+        after = _told_afterwards(daemon, attempt)
+        told = after.streams if after is not None else None
+        seen = journal.records[-1].number
+        if isinstance(after, Requeued) and seen < after.after and journal.damage is None:
+            # Of the latest attempt the database knows.
+            message = f"it has {seen} records; {after.after} were read when the run was started again"
+            self.say(name, "journal_short", message, journal.size, seen + 1)
         for stream, end in known.items():
             file = f"{attempt}/{stream}.spool"
-            size = (self.directory.path / file).lstat().st_size
+            size = self._size(file)
             if isinstance(sealed, Sealed) and stream in sealed.streams:
                 self._check_seal(file, size, sealed.streams[stream])
             elif size < end:
@@ -180,6 +186,14 @@ class RunCheck:
                 self.say(file, problem, f"it has {size} bytes; {told.get(stream, 0)} were counted", size, None)
         if not is_alive and sealed is None and told is None and self.row is not None and self.row.is_over:
             self.say(name, "not_sealed", "nobody keeps the run, and neither an end nor a loss is written down")
+
+    def _size(self, file: str) -> int:
+        """A spool that is not there has none of its bytes; a run that is not there was pruned."""
+        try:
+            return (self.directory.path / file).lstat().st_size
+        except FileNotFoundError:
+            self.directory.path.lstat()
+            return 0
 
     def _check_seal(self, file: str, size: int, seal: Seal) -> None:
         if size != seal.bytes:
@@ -261,12 +275,12 @@ class RunCheck:
                     self.say(name, "mode", message)
 
 
-def _told_afterwards(daemon: _Journal, attempt: int) -> dict[str, int] | None:
-    """What the daemon counted in the spools of an attempt whose keeper had died."""
+def _told_afterwards(daemon: _Journal, attempt: int) -> Lost | Requeued | None:
+    """What the daemon recorded of an attempt whose keeper had died."""
     number = 1
     for fact in daemon.facts():
         if isinstance(fact, Lost | Requeued) and number == attempt:
-            return fact.streams
+            return fact
         number += isinstance(fact, Requeued)
     return None
 
