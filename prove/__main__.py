@@ -13,7 +13,16 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from prove import daemon_kills, disk_full_cycles, full_speed, hostile_trees, keeper_kills, planted_damage, store_lost
+from prove import (
+    daemon_kills,
+    disk_full_cycles,
+    full_speed,
+    hostile_trees,
+    keeper_kills,
+    keepers_lost,
+    planted_damage,
+    store_lost,
+)
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reports" / "prove.md"
 HEAD = """# Long proofs
@@ -26,6 +35,7 @@ BLOCK = re.compile(r"^(## (\w+)\n.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 PROOFS: dict[str, tuple[Callable[[int], str], int]] = {
     "daemon_kills": (daemon_kills.prove, 1000),
     "keeper_kills": (keeper_kills.prove, 300),
+    "keepers_lost": (keepers_lost.prove, 300),
     "hostile_trees": (hostile_trees.prove, 1000),
     "disk_full_cycles": (disk_full_cycles.prove, 500),
     "store_lost": (store_lost.prove, 1000),

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from prove import keepers_lost
+
 from .fifos import Gate, Lifeline
 from .home import Answer, Home, running, until
 from .items import all_items, events, statuses
@@ -54,6 +56,12 @@ def test_a_keeper_killed_while_its_command_writes(house: Home, surface: Surface,
             assert surface.read(run_id, offset=len(got))["eof"] is True
     # The bound is the contract's; a loaded machine gets three tries.
     assert min(seconds) <= 1, seconds
+
+
+@pytest.mark.requirement("1.11", "0.8", "F05")
+def test_keepers_killed_one_after_the_other() -> None:
+    """Injector: SIGKILL to 8 keepers under one daemon. At length, and to the second: `python -m prove keepers_lost`."""
+    assert keepers_lost.prove(8, within_s=5).startswith("8 keepers killed")
 
 
 @pytest.mark.requirement("1.11", "F05")
