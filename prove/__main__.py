@@ -15,6 +15,7 @@ from pathlib import Path
 
 from prove import (
     daemon_kills,
+    daemon_sweep,
     disk_full_cycles,
     full_speed,
     hostile_trees,
@@ -35,6 +36,7 @@ BLOCK = re.compile(r"^(## (\w+)\n.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 PROOFS: dict[str, tuple[Callable[[int], str], int]] = {
     "daemon_kills": (daemon_kills.prove, 1000),
     "keeper_kills": (keeper_kills.prove, 300),
+    "daemon_sweep": (daemon_sweep.prove, 1000),
     "keepers_lost": (keepers_lost.prove, 300),
     "hostile_trees": (hostile_trees.prove, 1000),
     "disk_full_cycles": (disk_full_cycles.prove, 500),

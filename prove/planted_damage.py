@@ -26,6 +26,9 @@ from tests.contract.surface import Http
 
 SORTS_OF_RUNS = 64
 LOOKS = 100
+# Those that come and go under load, and how much of them stays.
+CHURN = 4
+KEEP_BYTES = 2 << 20
 JOURNALS = ("daemon.journal", "keeper.journal")
 
 
@@ -167,31 +170,33 @@ def plant(copy: Copy, number: int, chance: random.Random) -> tuple[str, str]:
     return name, kind_of(place)
 
 
-def look_under_load(home: Home, looks: int) -> int:
-    """How often a home was verified, by its daemon and by a process beside it, while runs came, wrote and went."""
-    http = Http(home)
-    stop = home.work / "stop"
-    writers = [http.spawn(f"until [ -e '{stop}' ]; do seq 1 300; sleep 0.02; done") for _ in range(10)]
-
-    def churn(number: int) -> None:
-        while not stop.exists():
-            http.ok("shell", {"command": f"seq 1 2000; sleep 0.{number}; exit 1", "session_id": f"load{number}"})
-
+def look_under_load(looks: int) -> int:
+    """How often a home was verified, by its daemon and by a process beside it, while runs came, wrote, ended, went."""
     looked = 0
-    with ThreadPoolExecutor(4) as pool:
-        busy = [pool.submit(churn, n) for n in range(4)]
+    with contextlib.closing(Home(CONFIG)) as home, ThreadPoolExecutor(CHURN) as pool:
+        home.start()
+        http = Http(home)
+        stop = home.work / "stop"
+        writers = [http.spawn(f"until [ -e '{stop}' ]; do seq 1 300; sleep 0.1; done") for _ in range(10)]
+
+        def churn(number: int) -> None:
+            while not stop.exists():
+                http.ok("shell", {"command": f"seq 1 2000; sleep 0.{number}; exit 1", "session_id": f"load{number}"})
+
+        busy = [pool.submit(churn, n) for n in range(CHURN)]
         try:
-            for _ in range(looks // 2):
+            while looked < looks:
                 by_daemon: list[Any] = http.ok("runs.verify")["findings"]
                 (beside,) = json_lines(home.limpet("verify", "--json").stdout)
                 assert (by_daemon, beside["findings"]) == ([], []), (by_daemon[:2], beside["findings"][:2])
                 looked += 2
+                http.ok("runs.prune", {"keep_bytes": KEEP_BYTES})
         finally:
             stop.touch()
         for work in busy:
             work.result(60)
-    for run_id in writers:
-        http.finish(run_id)
+        for run_id in writers:
+            http.finish(run_id)
     return looked
 
 
@@ -199,10 +204,10 @@ def prove(pieces_of_damage: int, looks: int = LOOKS, runs: int = SORTS_OF_RUNS, 
     """So many pieces of damage; an AssertionError names the first that was not found, or the first false alarm."""
     chance = random.Random(seed)
     planted: Counter[tuple[str, str]] = Counter()
+    looked = look_under_load(looks)
     with contextlib.closing(Home(CONFIG)) as home, tempfile.TemporaryDirectory(dir=_in_memory()) as place:
         home.start()
         sorts = make_sorts(home, runs)
-        looked = look_under_load(home, looks)
         assert home.limpet("stop").returncode == 0
         shutil.copytree(home.path, Path(place) / "h", ignore=shutil.ignore_patterns("*.sock", "*.lock"))
         copy = Copy(Path(place) / "h", sorts)

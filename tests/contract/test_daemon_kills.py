@@ -2,7 +2,7 @@
 
 import pytest
 
-from prove import daemon_kills, probes
+from prove import daemon_kills, daemon_sweep, probes
 
 
 @pytest.mark.requirement("F01", "F02", "F03", "0.9", "1.11", "1.4")
@@ -14,3 +14,14 @@ def test_whatever_it_is_at_nothing_is_lost() -> None:
     counted = [line.split() for line in report.splitlines() if line.startswith(probes.PHASES)]
     assert sum(int(words[-3]) for words in counted) == 15
     assert sum(int(words[-3]) > 0 for words in counted) >= 3, report
+
+
+@pytest.mark.requirement("F04", "F02", "F03", "0.9")
+def test_at_whatever_call_it_dies_the_home_is_sound() -> None:
+    """Injector: strace, SIGKILL at the first two of the calls that change something on disk.
+
+    At every call: `python -m prove daemon_sweep`.
+    """
+    changing = ("fdatasync", "fsync", "openat", "pwrite64", "rename", "unlink", "write")
+    report = daemon_sweep.prove(11, each=2, only=changing)
+    assert int(report.split()[4]) >= 8, report
