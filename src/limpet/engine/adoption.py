@@ -15,11 +15,12 @@ from limpet.engine.link import KeeperLink
 from limpet.engine.live_run import LiveRun
 from limpet.model.errors import Refusal
 from limpet.model.facts import Damaged, Found, Lost, Prepared, Requeued, Started, Witness
-from limpet.model.items import Item
+from limpet.model.items import Item, Place
 from limpet.model.run import ASKED_FIELDS, Phase, Run
 from limpet.model.secrets import REDACTED
-from limpet.store.journals import JournalReader
-from limpet.store.run_directory import CONTROL_SOCKET, DAEMON_JOURNAL, KEEPER_JOURNAL, START_REQUEST
+from limpet.model.stream import Stream
+from limpet.store.journals import JournalReader, reaches
+from limpet.store.run_directory import CONTROL_SOCKET, DAEMON_JOURNAL, KEEPER_JOURNAL, START_REQUEST, RunDirectory
 from limpet_keeper import system
 
 LOST_MESSAGE = "its keeper died without recording an end: how the command ended is not known"
@@ -43,6 +44,15 @@ async def hang_up(calling: "asyncio.Task[KeeperLink]") -> None:
     calling.cancel()
     with contextlib.suppress(asyncio.CancelledError, OSError, Refusal):
         (await calling).close()
+
+
+def has_all(path: Path, place: Place) -> bool:
+    """Whether both journals of a run go as far as they were taken in; no for one that was pruned meanwhile."""
+    kept = RunDirectory(path, place.attempt)
+    return not path.exists() or (
+        reaches(kept.daemon_journal, place.daemon_bytes, place.daemon_chain)
+        and reaches(kept.keeper_journal, place.keeper_bytes, place.keeper_chain)
+    )
 
 
 def is_preparation(live: LiveRun) -> bool:
@@ -90,15 +100,33 @@ def settle_dead(live: LiveRun, *, may_requeue: bool = False) -> None:
     left = end_what_is_left(live.directory.keeper_journal)
     (live.directory.kept / CONTROL_SOCKET).unlink(missing_ok=True)
     run = live.run
-    sizes = {name: live.directory.spool_bytes(name) for name in run.streams or live.directory.spools()}
+    sizes = _sizes(live)
     if may_requeue and not left and _may_start_again(live):
         live.directory.sync_kept(sizes)
         live.ask(lambda n, at, after: Requeued(n=n, at=at, after=after, attempt=run.attempt + 1, streams=sizes))
         return
     message = UNREADABLE_MESSAGE if KEEPER_JOURNAL in run.damaged else LOST_MESSAGE
-    if not run.is_over or run.output_open or run.survivors:
+    if not run.sealed:
         live.ask(lambda n, at, after: Lost(n=n, at=at, after=after, streams=sizes, survivors=left, message=message))
     live.directory.remove_start(with_script=REDACTED in run.command)
+
+
+def _sizes(live: LiveRun) -> dict[str, int]:
+    """How much of each stream there is. After a boot it is less: what the page cache held may be zeros now."""
+    run, directory = live.run, live.directory
+    names = run.streams or directory.spools()
+    # One that says nothing, not even who wrote it, went with the power too; one that is damaged tells no boot.
+    is_of_this_boot = (
+        bool(live.keeper_journal.damaged()) if run.keeper is None else run.keeper.boot_id == system.boot_id()
+    )
+    if is_of_this_boot:
+        return {name: directory.spool_bytes(name) for name in names}
+    sizes: dict[str, int] = {}
+    for name in names:
+        stream = run.streams.get(name, Stream())
+        begin = stream.parts[-1]
+        sizes[name] = directory.cut_zeros(name, max(stream.durable, stream.kept_from, begin) - begin)
+    return sizes
 
 
 def _may_start_again(live: LiveRun) -> bool:

@@ -120,6 +120,8 @@ class Engine:
             await self._adopt_all(known)
             await asyncio.to_thread(self.news.meet, known)
             self.later(self.news.load)
+            if self.home.is_new_boot():
+                self.later(self._look_again)
             self.later(self._prune_now_and_then)
             self._open = stack.pop_all()
         return self
@@ -148,10 +150,24 @@ class Engine:
         self._is_adopting = False
         self._starter.take_over([self._live[run_id] for run_id in sorted(self._live)])
 
+    async def _look_again(self) -> None:
+        """After a boot: what the database knows of runs that are over can be more than their files still say."""
+        for run_id in sorted(await asyncio.to_thread(self._store.known_over), reverse=True):
+            place, path = self._store.place(run_id), self.home.run(run_id)
+            if place is not None and not await asyncio.to_thread(adoption.has_all, path, place):
+                _log.warning("the last records of run %s went with the power: it is looked at anew", run_id)
+                await self._adopt(run_id)
+                live = self._live.get(run_id)
+                if live is not None and not self._starter.knows(run_id):
+                    self._starter.take_over([live])
+        self.home.know_boot()
+
     async def _adopt(self, run_id: str) -> None:
         live = LiveRun(Run(run_id=run_id), RunDirectory(self.home.run(run_id)), self._on_change)
         known = self._store.get(run_id)
         items = live.recall(known, self._store.place(run_id))
+        if live.is_anew:
+            self._store.forget(run_id)  # the database can know more than a power cut left in the files
         calling = adoption.call_keeper(live)
         if known is None and adoption.is_preparation(live):
             if calling is not None:

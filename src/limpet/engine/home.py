@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from limpet.model.errors import Refusal
+from limpet_keeper import system
 
 LOCK_NAME: Final = "daemon.lock"
 # What fits into a socket's address, less the closing NUL.
@@ -27,6 +28,7 @@ class Home:
         self.pruned = self.path / "pruned.journal"
         self.socket = self.path / "daemon.sock"
         self.log = self.path / "daemon.log"
+        self.boot = self.path / "boot"
         self._lock_fd = -1
 
     def run(self, run_id: str) -> Path:
@@ -41,6 +43,18 @@ class Home:
         self._take_lock()
         for path in (self.runs, self.nursery, self.database.parent, self.acks):
             _own_private(path)
+
+    def is_new_boot(self) -> bool:
+        """Whether the machine was started since an engine had looked at all that a power cut can take."""
+        try:
+            return self.boot.read_text() != system.boot_id()
+        except OSError:
+            return True
+
+    def know_boot(self) -> None:
+        """Says that all was looked at since the machine was started."""
+        self.boot.touch(mode=0o600)
+        self.boot.write_text(system.boot_id())
 
     def _take_lock(self) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW

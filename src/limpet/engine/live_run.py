@@ -29,6 +29,8 @@ class LiveRun:
         self.directory = directory
         self.on_change = on_change
         self.link: KeeperLink | None = None
+        # Whether what is known of it was taken from the files alone.
+        self.is_anew = False
         self.keeper_journal = JournalReader(directory.keeper_journal)
         self.daemon_journal = DaemonJournal(directory.daemon_journal)
         # When it was last heard of output, or first looked at, by the monotonic clock.
@@ -63,6 +65,7 @@ class LiveRun:
             each.close()
         if is_odd and place != Place():
             return self.recall()
+        self.is_anew = place == Place()
         self.run = known
         return [item for fact in merge_attempts(seen, asked) for item in self._know(fact)]
 

@@ -26,6 +26,8 @@ from limpet.store.run_directory import SCRIPT, START_REQUEST, RunDirectory
 
 # How soon a run whose turn it is looks again for room on its disk.
 ROOM_AGAIN_S: Final = 1.0
+# When a run that goes on is one that a power cut shall not lose.
+KEPT_AFTER_S: Final = 1.0
 TOO_LONG_MESSAGE: Final = "it waited in its queue for as long as it might: it was not started"
 NOT_KEPT_MESSAGE: Final = "what it was to be started with is not there any more: it was not started"
 
@@ -120,7 +122,17 @@ class Starter:
             message = f"the run goes on, but its record is not known to be on disk: {error.strerror}; look at the disk"
             raise Refusal("unavailable", message, reason=reason, run_id=live.run.run_id) from error
         live.catch_up()
+        if live.run.on_lost == "requeue":
+            asyncio.get_running_loop().call_later(KEPT_AFTER_S, self._keep_request, live)
         return live
+
+    def _keep_request(self, live: LiveRun) -> None:
+        """What a run could be started again with is put on disk once it has gone on for a while: most never need it."""
+        if live.run.is_over or live.link is None:
+            return
+        task = asyncio.ensure_future(_sync_request(live))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _undo(self, live: LiveRun) -> None:
         """Takes back a run of which nothing has begun."""
@@ -195,6 +207,10 @@ class Starter:
         for live in waiting:
             self._await_turn(live)
 
+    def knows(self, run_id: str) -> bool:
+        """Whether it waits for its turn here."""
+        return run_id in self._queued
+
     def leave(self, run_id: str) -> None:
         """The run is over, or will never be: whose turn it is now begins."""
         self._stop_waiting(run_id)
@@ -251,6 +267,13 @@ class Starter:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def _sync_request(live: LiveRun) -> None:
+    with contextlib.suppress(
+        OSError
+    ):  # it ended meanwhile, or the disk fails: after a power cut it is lost, and says so
+        await asyncio.to_thread(live.directory.sync, START_REQUEST)
 
 
 def _request_of(live: LiveRun) -> dict[str, Any] | None:

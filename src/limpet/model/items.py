@@ -107,8 +107,6 @@ def _news(before: Run, fact: AnyFact, after: Run) -> Iterator[Item]:
             yield _event(fact, "storage_full", errno=fact.errno, file=fact.file)
         case Resumed():
             yield _event(fact, "storage_resumed")
-        case Requeued():
-            yield _event(fact, "recovered", attempt=after.attempt)
         case Hit() if 0 <= fact.watcher < len(after.watch):
             yield _hit(after, fact)
         case Suppressed() if 0 <= fact.watcher < len(after.watch):
@@ -116,6 +114,12 @@ def _news(before: Run, fact: AnyFact, after: Run) -> Iterator[Item]:
             yield _event(fact, "watch_suppressed", watched=watch.event, hits=after.watching[fact.watcher].hits)
         case Missed():
             yield _event(fact, "watch_missed", stream=fact.stream, start=fact.start, end=fact.end)
+        case Lost() | Requeued():
+            for name, stream in after.streams.items():
+                for start, end in stream.holes[len(before.streams[name].holes) if name in before.streams else 0 :]:
+                    yield _event(fact, "output_lost", stream=name, start=start, end=end)
+            if isinstance(fact, Requeued):
+                yield _event(fact, "recovered", attempt=after.attempt)
         case _:
             pass
     if after.created_at is not None and (before.created_at is None or status_of(before) != status_of(after)):

@@ -22,7 +22,7 @@ class Stream(msgspec.Struct, frozen=True):
     head_end: int = 0
     # As far as items were made of it.
     shown: int = 0
-    # What was given up, ascending: at most one range in each attempt.
+    # What is not kept any more, ascending: in each attempt what was given up, and an end that went with the power.
     holes: tuple[Span, ...] = ()
     durable: int = 0
     # From a failed sync on, nothing more is called durable.
@@ -44,6 +44,17 @@ class Stream(msgspec.Struct, frozen=True):
     def hole_at(self, offset: int) -> Span | None:
         """The hole in which that byte was, if it was given up."""
         return next((hole for hole in self.holes if hole[0] <= offset < hole[1]), None)
+
+    @property
+    def last_kept(self) -> Span:
+        """The last bytes that are kept without a gap."""
+        start, end = 0, self.bytes
+        for low, high in reversed(self.holes):
+            if high < end:
+                start = high
+                break
+            end = low
+        return start, end
 
     def kept_end(self, offset: int) -> int:
         """Up to where bytes are kept without a gap from `offset` on."""
@@ -69,6 +80,11 @@ class Stream(msgspec.Struct, frozen=True):
         base = self.parts[-1]
         earlier = tuple(hole for hole in self.holes if hole[1] <= base)
         return msgspec.structs.replace(self, holes=(*earlier, (base + start, base + end)))
+
+    def cut(self, end: int) -> "Stream":
+        """Without what the attempt's spool has lost of its end. Offsets stay true: what was there is a hole."""
+        start = max(self.parts[-1] + end, self.kept_from if self.kept_from > self.parts[-1] else 0)
+        return self if start >= self.bytes else msgspec.structs.replace(self, holes=(*self.holes, (start, self.bytes)))
 
     def synced(self, end: int) -> "Stream":
         """With the attempt's bytes up to there on disk, as far as no sync failed before."""

@@ -11,6 +11,7 @@ from limpet.model.facts import AnyFact, DaemonFact, decode_fact, encode_fact
 from limpet_keeper.journal import Line, decode_lines, encode_line
 
 _READ_BYTES: Final = 1 << 20
+_TAIL_BYTES: Final = 4096
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -29,12 +30,8 @@ class JournalReader:
         self._is_stopped = False
 
     def go_to(self, position: int, chain: int, records: int) -> bool:
-        """Reads on from there, where an earlier reader had come; False where the file does not reach that far."""
-        try:
-            size = self.path.lstat().st_size
-        except FileNotFoundError:
-            size = 0
-        if size < position:
+        """Reads on from there, where an earlier reader had come; False where that is not in the file any more."""
+        if not reaches(self.path, position, chain):
             return False
         self.position, self.chain, self.records = position, chain, records
         return True
@@ -79,10 +76,11 @@ class JournalReader:
         return True
 
     def damaged(self) -> bytes:
-        """What stands behind the facts and could not be read; empty for a last record that was torn in a crash."""
+        """What stands behind the facts and cannot be read; empty for what a crash tore, or a power cut left zeros."""
         if self._fd < 0 or (self.position and not self._is_stopped):
             return b""
-        return os.pread(self._fd, os.fstat(self._fd).st_size - self.position, self.position)
+        rest = os.pread(self._fd, os.fstat(self._fd).st_size - self.position, self.position)
+        return rest if rest.strip(b"\0") else b""
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -139,6 +137,28 @@ class DaemonJournal:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def reaches(path: Path, position: int, chain: int) -> bool:
+    """Whether a journal still has the record with that CRC that ended there: a power cut can take what was read."""
+    if not position:
+        return True
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return False
+    try:
+        size = _TAIL_BYTES
+        while True:
+            start = max(0, position - size)
+            data = os.pread(fd, position - start, start)
+            begin = data.rfind(b"\n", 0, -1) + 1
+            if begin or not start:
+                break
+            size *= 8
+    finally:
+        os.close(fd)
+    return len(data) == position - start and data[begin:].partition(b" ")[2].startswith(b"%08x " % chain)
 
 
 def _write_at(fd: int, data: bytes, offset: int) -> None:

@@ -13,6 +13,7 @@ START_REQUEST: Final = "start.json"
 SCRIPT: Final = "command"
 CONTROL_SOCKET: Final = "control.sock"
 STREAMS: Final = ("stdout", "stderr", "pty")
+_READ_BYTES: Final = 1 << 20
 
 
 class RunDirectory:
@@ -73,6 +74,26 @@ class RunDirectory:
             return self.spool_path(stream).lstat().st_size
         except FileNotFoundError:
             return 0
+
+    def cut_zeros(self, stream: str, durable_bytes: int) -> int:
+        """Cuts a spool that nobody writes any more at the first NUL behind what was durable; its size then.
+
+        A file system that lost its power gives back zeros for what it had not written yet.
+        """
+        try:
+            fd = os.open(self.spool_path(stream), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return 0
+        try:
+            place, size = durable_bytes, os.fstat(fd).st_size
+            while data := os.pread(fd, _READ_BYTES, place):
+                if (zero := data.find(b"\0")) >= 0:
+                    os.ftruncate(fd, place + zero)
+                    return place + zero
+                place += len(data)
+            return size
+        finally:
+            os.close(fd)
 
     def is_kept(self) -> bool:
         """Whether a living keeper holds the run: it has the lock of its journal for as long as it lives."""

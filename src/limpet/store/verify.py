@@ -15,6 +15,7 @@ from limpet.model.facts import (
     Ended,
     Lost,
     NotStarted,
+    Prepared,
     Requeued,
     Seal,
     Sealed,
@@ -29,7 +30,9 @@ from limpet.model.merge import merge_attempts
 from limpet.model.run import Run
 from limpet.model.secrets import REDACTED
 from limpet.store.run_directory import DAEMON_JOURNAL, KEEPER_JOURNAL, SCRIPT, RunDirectory
+from limpet.store.runs import is_settled
 from limpet.store.stored_runs import StoredRuns
+from limpet_keeper import system
 from limpet_keeper.journal import decode_lines
 
 _READ_BYTES: Final = 1 << 20
@@ -163,6 +166,9 @@ class RunCheck:
         starting = next((record.fact for record in journal.records if isinstance(record.fact, Starting)), None)
         if starting is None:
             return
+        prepared = next((record.fact for record in journal.records if isinstance(record.fact, Prepared)), None)
+        # What a boot took is not known before the next daemon has looked.
+        is_of_this_boot = prepared is None or prepared.keeper.boot_id == system.boot_id()
         known = dict.fromkeys(starting.streams, 0)
         for record in journal.records:
             if isinstance(record.fact, Wrote):
@@ -179,12 +185,14 @@ class RunCheck:
             size = self._size(file)
             if isinstance(sealed, Sealed) and stream in sealed.streams:
                 self._check_seal(file, size, sealed.streams[stream])
-            elif size < end:
+            elif not is_alive and told is not None:
+                counted = told.get(stream, end)
+                if size != counted:
+                    problem = "spool_short" if size < counted else "spool_long"
+                    self.say(file, problem, f"it has {size} bytes; {counted} were counted", size, None)
+            elif size < end and is_of_this_boot:
                 self.say(file, "spool_short", f"it has {size} bytes, its journal says {end}", size, None)
-            elif not is_alive and told is not None and size != max(end, told.get(stream, 0)):
-                problem = "spool_short" if size < told.get(stream, 0) else "spool_long"
-                self.say(file, problem, f"it has {size} bytes; {told.get(stream, 0)} were counted", size, None)
-        if not is_alive and sealed is None and told is None and self.row is not None and self.row.is_over:
+        if not is_alive and sealed is None and told is None and self.row is not None and is_settled(self.row):
             self.say(name, "not_sealed", "nobody keeps the run, and neither an end nor a loss is written down")
 
     def _size(self, file: str) -> int:
