@@ -116,9 +116,10 @@ def _sizes(live: LiveRun) -> dict[str, int]:
     run, directory = live.run, live.directory
     names = run.streams or directory.spools()
     # One that says nothing, not even who wrote it, went with the power too; one that is damaged tells no boot.
-    is_of_this_boot = (
-        bool(live.keeper_journal.damaged()) if run.keeper is None else run.keeper.boot_id == system.boot_id()
-    )
+    if run.keeper is None:
+        is_of_this_boot = bool(live.keeper_journal.damaged().strip(b"\0"))
+    else:
+        is_of_this_boot = run.keeper.boot_id == system.boot_id()
     if is_of_this_boot:
         return {name: directory.spool_bytes(name) for name in names}
     sizes: dict[str, int] = {}

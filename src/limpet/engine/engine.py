@@ -166,7 +166,7 @@ class Engine:
         live = LiveRun(Run(run_id=run_id), RunDirectory(self.home.run(run_id)), self._on_change)
         known = self._store.get(run_id)
         items = live.recall(known, self._store.place(run_id))
-        if live.is_anew:
+        if live.is_anew and live.run.created_at is not None:
             self._store.forget(run_id)  # the database can know more than a power cut left in the files
         calling = adoption.call_keeper(live)
         if known is None and adoption.is_preparation(live):

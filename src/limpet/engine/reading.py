@@ -91,6 +91,8 @@ def read_exactly(run: Run, blobs: BlobStore, name: str, start: int, end: int) ->
     """These bytes of a stream; a refusal where the spool has not got what its journal says."""
     data = _kept(run, blobs, name, start, end)
     if len(data) < end - start:
+        if not blobs.names(f"runs/{run.run_id}"):
+            raise Refusal("gone", f"the run {run.run_id} was pruned meanwhile", reason="pruned", run_id=run.run_id)
         message = f"the spool {name} is shorter than its journal says: it was changed from outside"
         raise Refusal("internal", message, reason="spool_tampered")
     return data

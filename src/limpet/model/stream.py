@@ -47,14 +47,14 @@ class Stream(msgspec.Struct, frozen=True):
 
     @property
     def last_kept(self) -> Span:
-        """The last bytes that are kept without a gap."""
+        """The last bytes that are kept without a gap; the end where there are none."""
         start, end = 0, self.bytes
         for low, high in reversed(self.holes):
             if high < end:
                 start = high
                 break
             end = low
-        return start, end
+        return (start, end) if start < end else (self.bytes, self.bytes)
 
     def kept_end(self, offset: int) -> int:
         """Up to where bytes are kept without a gap from `offset` on."""

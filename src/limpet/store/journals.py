@@ -76,11 +76,10 @@ class JournalReader:
         return True
 
     def damaged(self) -> bytes:
-        """What stands behind the facts and cannot be read; empty for what a crash tore, or a power cut left zeros."""
+        """What stands behind the facts and could not be read; empty for a last record that was torn in a crash."""
         if self._fd < 0 or (self.position and not self._is_stopped):
             return b""
-        rest = os.pread(self._fd, os.fstat(self._fd).st_size - self.position, self.position)
-        return rest if rest.strip(b"\0") else b""
+        return os.pread(self._fd, os.fstat(self._fd).st_size - self.position, self.position)
 
     def close(self) -> None:
         if self._fd >= 0:
