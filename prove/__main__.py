@@ -22,6 +22,7 @@ from prove import (
     keeper_kills,
     keepers_lost,
     planted_damage,
+    power_cuts,
     store_lost,
 )
 
@@ -42,6 +43,7 @@ PROOFS: dict[str, tuple[Callable[[int], str], int]] = {
     "disk_full_cycles": (disk_full_cycles.prove, 500),
     "store_lost": (store_lost.prove, 1000),
     "planted_damage": (planted_damage.prove, 10_000),
+    "power_cuts": (power_cuts.prove, 200),
     "full_speed": (full_speed.prove, 1024),
 }
 

@@ -181,7 +181,9 @@ def look_under_load(looks: int) -> int:
 
         def churn(number: int) -> None:
             while not stop.exists():
-                http.ok("shell", {"command": f"seq 1 2000; sleep 0.{number}; exit 1", "session_id": f"load{number}"})
+                command = f"seq 1 2000; sleep 0.{number}; exit 1"
+                told = http.call("shell", {"command": command, "session_id": f"load{number}"})
+                assert told["ok"] or (told["error"], told["reason"]) == ("gone", "pruned"), told
 
         busy = [pool.submit(churn, n) for n in range(CHURN)]
         try:

@@ -276,7 +276,11 @@ class Engine:
 
     def _on_keeper_gone(self, live: LiveRun) -> None:
         live.link = None
-        live.catch_up()
+        try:
+            live.catch_up()
+        except OSError:
+            self._loop.call_later(SETTLE_AGAIN_S, self._on_keeper_gone, live)
+            return
         if live.run.sealed:
             self._forget(live)
         elif live.run.awaits_watchers:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Generator, Sequence
 from typing import Final
@@ -17,6 +18,10 @@ from limpet_keeper import system
 
 # How long the keeper goes on telling of output after the last reader left: the next one is often near.
 HEARD_FOR_S: Final = 1.0
+# How soon a journal that could not be read is tried again.
+READ_AGAIN_S: Final = 0.2
+
+_log: Final = logging.getLogger("limpet.engine")
 
 OnChange = Callable[["LiveRun", Sequence[Item]], None]
 
@@ -38,6 +43,7 @@ class LiveRun:
         self._waiting: set[asyncio.Future[None]] = set()
         self._listeners = 0
         self._heard_until: asyncio.TimerHandle | None = None
+        self._unread_since: asyncio.TimerHandle | None = None
 
     # Facts.
 
@@ -123,12 +129,26 @@ class LiveRun:
     def attach(self, link: KeeperLink, on_lost: Callable[["LiveRun"], None]) -> None:
         """From now on the keeper's wakeups are heard."""
         self.link = link
-        link.on_wake = self.catch_up
+        link.on_wake = self.hear
         link.on_lost = lambda: on_lost(self)
         if self._listeners:
             link.post("wake", on="every")
         if not link.is_open:
             asyncio.get_running_loop().call_soon(link.on_lost)
+
+    def hear(self) -> None:
+        """What cannot be read now (no descriptor is left, say) is read soon: the keeper is not gone for that."""
+        try:
+            self.catch_up()
+        except OSError as error:
+            if self._unread_since is None:
+                _log.warning("run %s cannot be read: %s", self.run.run_id, error)
+                self._unread_since = asyncio.get_running_loop().call_later(READ_AGAIN_S, self._hear_again)
+
+    def _hear_again(self) -> None:
+        self._unread_since = None
+        if self.link is not None:
+            self.hear()
 
     def detach(self) -> None:
         """Lets go of the keeper and of the open files; the run itself is not touched."""
@@ -138,6 +158,8 @@ class LiveRun:
             self.link = None
         if self._heard_until is not None:
             self._heard_until.cancel()
+        if self._unread_since is not None:
+            self._unread_since.cancel()
         self._close_journals()
 
     def _close_journals(self) -> None:

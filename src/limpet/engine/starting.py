@@ -92,7 +92,7 @@ class Starter:
             idle.claim(self._home.run(run_id))
         except OSError as error:
             idle.let_go()
-            raise Refusal("unavailable", f"the run's directory could not be made: {error.strerror}") from error
+            raise _refusal("the run's directory could not be made", error) from error
         live = self._new_run(Run(run_id=run_id))
         try:
             request = self._record(live, ask)
@@ -114,14 +114,15 @@ class Starter:
                 await started
             await on_disk
         except OSError as error:
-            reason = "storage_full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "not_durable"
+            if live.run.is_over and not live.directory.path.exists():
+                message = f"the run {live.run.run_id} was over, and pruned, before this could be answered"
+                raise Refusal("gone", message, reason="pruned", run_id=live.run.run_id) from error
             if started is None:
                 self._undo(live)
-                message = f"the run could not be put on disk, so it was not started: {error.strerror}"
-                raise Refusal("unavailable", message, reason=reason) from error
-            message = f"the run goes on, but its record is not known to be on disk: {error.strerror}; look at the disk"
-            raise Refusal("unavailable", message, reason=reason, run_id=live.run.run_id) from error
-        live.catch_up()
+                raise _refusal("the run could not be put on disk, so it was not started", error) from error
+            message = "the run goes on, but its record is not known to be on disk"
+            raise _refusal(message, error, run_id=live.run.run_id) from error
+        live.hear()
         if live.run.on_lost == "requeue":
             asyncio.get_running_loop().call_later(KEPT_AFTER_S, self._keep_request, live)
         return live
@@ -154,8 +155,7 @@ class Starter:
             live.ask(lambda n, at, after: submitted(run_id, ask, self._config, n, at, after))
         except OSError as error:
             self._undo(live)
-            message = f"the run could not be recorded, so it was not started: {error.strerror}; make room on its disk"
-            raise Refusal("unavailable", message, reason="storage_full") from error
+            raise _refusal("the run could not be recorded, so it was not started", error) from error
         return request
 
     # In its turn.
@@ -168,7 +168,7 @@ class Starter:
             self._record(live, ask)
         except OSError as error:
             self.leave(run_id)
-            raise Refusal("unavailable", f"the run's directory could not be made: {error.strerror}") from error
+            raise _refusal("the run's directory could not be made", error) from error
         except Refusal:
             self.leave(run_id)
             raise
@@ -177,8 +177,7 @@ class Starter:
             await self._durable.begin(live.daemon_journal)
         except OSError as error:
             self._undo(live)
-            message = f"the run could not be put on disk, so it was not queued: {error.strerror}"
-            raise Refusal("unavailable", message, reason="storage_full") from error
+            raise _refusal("the run could not be put on disk, so it was not queued", error) from error
         self._await_turn(live)
         return live
 
@@ -267,6 +266,17 @@ class Starter:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _refusal(what: str, error: OSError, **extra: str) -> Refusal:
+    """What could not be done, why, and what to do."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        reason, todo = "storage_full", "make room on its disk"
+    elif error.errno in (errno.EMFILE, errno.ENFILE):
+        reason, todo = "too_many_files", "close connections, or raise the limit of open files"
+    else:
+        reason, todo = "not_durable", "look at its disk"
+    return Refusal("unavailable", f"{what}: {error.strerror}; {todo}", reason=reason, **extra)
 
 
 async def _sync_request(live: LiveRun) -> None:

@@ -182,7 +182,7 @@ class RunCheck:
             self.say(name, "journal_short", message, journal.size, seen + 1)
         for stream, end in known.items():
             file = f"{attempt}/{stream}.spool"
-            size = self._size(file)
+            size = (self.directory.path / file).lstat().st_size
             if isinstance(sealed, Sealed) and stream in sealed.streams:
                 self._check_seal(file, size, sealed.streams[stream])
             elif not is_alive and told is not None:
@@ -194,14 +194,6 @@ class RunCheck:
                 self.say(file, "spool_short", f"it has {size} bytes, its journal says {end}", size, None)
         if not is_alive and sealed is None and told is None and self.row is not None and is_settled(self.row):
             self.say(name, "not_sealed", "nobody keeps the run, and neither an end nor a loss is written down")
-
-    def _size(self, file: str) -> int:
-        """A spool that is not there has none of its bytes; a run that is not there was pruned."""
-        try:
-            return (self.directory.path / file).lstat().st_size
-        except FileNotFoundError:
-            self.directory.path.lstat()
-            return 0
 
     def _check_seal(self, file: str, size: int, seal: Seal) -> None:
         if size != seal.bytes:
