@@ -23,6 +23,7 @@ from prove import (
     keepers_lost,
     planted_damage,
     power_cuts,
+    soak,
     store_lost,
 )
 
@@ -44,6 +45,7 @@ PROOFS: dict[str, tuple[Callable[[int], str], int]] = {
     "store_lost": (store_lost.prove, 1000),
     "planted_damage": (planted_damage.prove, 10_000),
     "power_cuts": (power_cuts.prove, 200),
+    "soak": (soak.prove, 600),
     "full_speed": (full_speed.prove, 1024),
 }
 

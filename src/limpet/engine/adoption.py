@@ -6,11 +6,11 @@ import os
 import select
 import shutil
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from limpet.engine import clock
 from limpet.engine.link import KeeperLink
 from limpet.engine.live_run import LiveRun
 from limpet.model.errors import Refusal
@@ -219,8 +219,8 @@ def _still_alive(killed: list[int]) -> list[int]:
             handles.append(os.pidfd_open(pid))
             poll.register(handles[-1], select.POLLIN)
     left = len(handles)
-    until = time.monotonic() + GONE_WITHIN_S
-    while left and (wait_s := until - time.monotonic()) > 0:
+    until = clock.passed_s() + GONE_WITHIN_S
+    while left and (wait_s := until - clock.passed_s()) > 0:
         for handle, _ in poll.poll(int(wait_s * 1000) + 1):
             poll.unregister(handle)
             left -= 1

@@ -5,7 +5,6 @@ import contextlib
 import logging
 import os
 import shutil
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from limpet.config import Config
-from limpet.engine import adoption, cgroups, doctor, steering
+from limpet.engine import adoption, cgroups, clock, doctor, steering
 from limpet.engine.ask import Ask
 from limpet.engine.doctor import Check
 from limpet.engine.durable import Durable
@@ -59,7 +58,7 @@ class Engine:
         self._given_config = config
         self._sinks = sinks
         self.config = config or Config()
-        self.started_at_ms = time.time_ns() // 1_000_000
+        self.clock = clock.Steady()
         # Set by whoever wants this engine's process to end; the value says whether runs are to end with it.
         self.stop_asked = asyncio.Event()
         self.stop_kills_runs = False
@@ -429,8 +428,7 @@ class Engine:
         """Removes runs that are over; without bounds, as the configuration has it."""
         if older_than_ms is None and keep_bytes is None:
             older_than_ms, keep_bytes = self._configured_bounds()
-        now_ms = time.time_ns() // 1_000_000
-        return await self._retention.prune(now_ms, older_than_ms, keep_bytes, dry_run=dry_run)
+        return await self._retention.prune(self.clock.now_ms(), older_than_ms, keep_bytes, dry_run=dry_run)
 
     def _configured_bounds(self) -> tuple[int | None, int | None]:
         bounds = self.config.retention
@@ -438,12 +436,10 @@ class Engine:
 
     async def _prune_now_and_then(self) -> None:
         """By a clock that cannot jump while this engine lives."""
-        started = time.monotonic()
         while True:
             await asyncio.sleep(self.config.retention.check_s)
-            now_ms = self.started_at_ms + int((time.monotonic() - started) * 1000)
             try:
-                await self._retention.prune(now_ms, *self._configured_bounds(), dry_run=False)
+                await self._retention.prune(self.clock.now_ms(), *self._configured_bounds(), dry_run=False)
             except (OSError, Refusal) as error:
                 _log.warning("nothing was pruned this time: %r", str(error))
 

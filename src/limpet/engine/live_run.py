@@ -3,10 +3,10 @@
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import Callable, Generator, Sequence
 from typing import Final
 
+from limpet.engine import clock
 from limpet.engine.link import KeeperLink
 from limpet.model.facts import AnyFact, DaemonFact, Ended, Looked, Requeued, Stdin, Submitted, Synced, Wrote
 from limpet.model.items import Item, Place, take_in
@@ -39,7 +39,7 @@ class LiveRun:
         self.keeper_journal = JournalReader(directory.keeper_journal)
         self.daemon_journal = DaemonJournal(directory.daemon_journal)
         # When it was last heard of output, or first looked at, by the monotonic clock.
-        self.last_output_s = time.monotonic()
+        self.last_output_s = clock.passed_s()
         self._waiting: set[asyncio.Future[None]] = set()
         self._listeners = 0
         self._heard_until: asyncio.TimerHandle | None = None
@@ -86,7 +86,7 @@ class LiveRun:
 
     def ask(self, make: Callable[[int, int, int], DaemonFact]) -> None:
         """Records what was asked: `make` gets its number, the time, and the keeper's record it stands behind."""
-        fact = make(self.daemon_journal.records + 1, time.time_ns() // 1_000_000, self.keeper_journal.records)
+        fact = make(self.daemon_journal.records + 1, clock.now_ms(), self.keeper_journal.records)
         self.daemon_journal.append(fact)
         self._take([fact])
 
@@ -108,7 +108,7 @@ class LiveRun:
     def _know(self, fact: AnyFact) -> list[Item]:
         self.run, items = take_in(self.run, fact)
         if isinstance(fact, Wrote):
-            self.last_output_s = time.monotonic()
+            self.last_output_s = clock.passed_s()
         return items
 
     def place(self) -> Place:

@@ -4,13 +4,13 @@ import asyncio
 import contextlib
 import errno
 import shutil
-import time
 from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 
 from limpet.config import Config
+from limpet.engine import clock
 from limpet.engine.ask import Ask, start_request, submitted
 from limpet.engine.durable import Durable
 from limpet.engine.home import Home
@@ -63,7 +63,7 @@ class Starter:
     async def start(self, ask: Ask) -> LiveRun:
         """Returns when the run's record is on disk, and it runs, waits for its turn, or could not start."""
         self._check_room()
-        run_id = self._ids.make(time.time_ns() // 1_000_000)
+        run_id = self._ids.make(clock.now_ms())
         if ask.serial and not self.queue.enter(run_id, ask.session_id or run_id):
             return await asyncio.shield(asyncio.ensure_future(self._enqueue(run_id, ask)))
         try:
@@ -187,7 +187,7 @@ class Starter:
             return
         self._queued[run.run_id] = live
         if run.queue_timeout_ms is not None:
-            waited_ms = time.time_ns() // 1_000_000 - (run.created_at or 0) if run.attempt == 1 else 0
+            waited_ms = clock.now_ms() - (run.created_at or 0) if run.attempt == 1 else 0
             left_s = max(0, run.queue_timeout_ms - max(0, waited_ms)) / 1000
             timer = asyncio.get_running_loop().call_later(left_s, withdraw, live, "timeout", TOO_LONG_MESSAGE)
             self._timers[run.run_id] = timer

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
@@ -10,6 +9,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from limpet.engine import clock
 from limpet.engine.live_run import LiveRun
 from limpet.engine.matching import Hit, Pattern
 from limpet.engine.passage import Passage
@@ -111,7 +111,7 @@ class Waiting:
 
     async def first(self, within_s: float) -> Met | None:
         """What holds first; None when nothing did in time, or nothing can any more."""
-        deadline = time.monotonic() + within_s
+        deadline = clock.passed_s() + within_s
         with contextlib.ExitStack() as heard:
             if self._hears:
                 for live in self._lives:
@@ -124,7 +124,7 @@ class Waiting:
                     met = await self._look()
                     if met is not None or not self.can_come:
                         return met
-                    now = time.monotonic()
+                    now = clock.passed_s()
                     if now >= deadline:
                         return None
                     again = min([deadline, *(each.again_at for each in self._others if each.again_at is not None)])
@@ -285,7 +285,7 @@ class _QuietLook:
             self.again_at = None
             return None
         self.again_at = self.live.last_output_s + self._quiet_s
-        return Met(self.condition, self.live) if time.monotonic() >= self.again_at else None
+        return Met(self.condition, self.live) if clock.passed_s() >= self.again_at else None
 
     def close(self) -> None:
         """Nothing is held."""
@@ -308,7 +308,7 @@ class _PortLook:
             return None
         if keeper is not None and await asyncio.to_thread(listens, keeper, self._port):
             return Met(self.condition, self.live)
-        self.again_at = time.monotonic() + PORT_AGAIN_S
+        self.again_at = clock.passed_s() + PORT_AGAIN_S
         return None
 
     def close(self) -> None:
