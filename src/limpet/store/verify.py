@@ -162,6 +162,12 @@ class RunCheck:
 
     def _check_spools(self, attempt: int, name: str, journal: _Journal, daemon: _Journal, *, is_alive: bool) -> None:
         """Each spool is as long as somebody wrote down; a sealed one holds the bytes that were sealed."""
+        after = _told_afterwards(daemon, attempt)
+        seen = journal.records[-1].number if journal.records else 0
+        if isinstance(after, Requeued) and seen < after.after and journal.damage is None:
+            # Of the latest attempt the database knows.
+            message = f"it has {seen} records; {after.after} were read when the run was started again"
+            self.say(name, "journal_short", message, journal.size, seen + 1)
         sealed = next((record.fact for record in journal.records if isinstance(record.fact, Sealed)), None)
         starting = next((record.fact for record in journal.records if isinstance(record.fact, Starting)), None)
         if starting is None:
@@ -173,13 +179,7 @@ class RunCheck:
         for record in journal.records:
             if isinstance(record.fact, Wrote):
                 known[record.fact.stream] = record.fact.end
-        after = _told_afterwards(daemon, attempt)
         told = after.streams if after is not None else None
-        seen = journal.records[-1].number
-        if isinstance(after, Requeued) and seen < after.after and journal.damage is None:
-            # Of the latest attempt the database knows.
-            message = f"it has {seen} records; {after.after} were read when the run was started again"
-            self.say(name, "journal_short", message, journal.size, seen + 1)
         for stream, end in known.items():
             file = f"{attempt}/{stream}.spool"
             size = (self.directory.path / file).lstat().st_size
