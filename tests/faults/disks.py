@@ -19,6 +19,7 @@ import pytest
 KIB = 1024
 MIB = 1024 * KIB
 UNMOUNT_WITHIN_S = 5.0
+GONE_WITHIN_S = 60.0
 
 _EXT4_IOC_SHUTDOWN = 0x8004587D
 _NO_LOG_FLUSH = 2
@@ -175,6 +176,11 @@ class PowerDisk(Disk):
     def restore(self) -> None:
         """Mounts it again, as after a boot; nobody may have anything of it open."""
         run("umount", self.at)
+        deadline = time.monotonic() + GONE_WITHIN_S
+        # A namespace of somebody who is just dying can have it still: mounted again now it would be the dead one.
+        while subprocess.run(["losetup", "-j", str(self.image)], capture_output=True, check=True).stdout:
+            assert time.monotonic() < deadline, "the disk is still mounted somewhere"
+            time.sleep(0.02)
         self.mount()
 
 

@@ -100,7 +100,7 @@ def settle_dead(live: LiveRun, *, may_requeue: bool = False) -> None:
     left = end_what_is_left(live.directory.keeper_journal)
     (live.directory.kept / CONTROL_SOCKET).unlink(missing_ok=True)
     run = live.run
-    sizes = _sizes(live)
+    sizes = spool_sizes(live)
     if may_requeue and not left and _may_start_again(live):
         live.directory.sync_kept(sizes)
         live.ask(lambda n, at, after: Requeued(n=n, at=at, after=after, attempt=run.attempt + 1, streams=sizes))
@@ -111,7 +111,7 @@ def settle_dead(live: LiveRun, *, may_requeue: bool = False) -> None:
     live.directory.remove_start(with_script=REDACTED in run.command)
 
 
-def _sizes(live: LiveRun) -> dict[str, int]:
+def spool_sizes(live: LiveRun) -> dict[str, int]:
     """How much of each stream there is. After a boot it is less: what the page cache held may be zeros now."""
     run, directory = live.run, live.directory
     names = run.streams or directory.spools()

@@ -80,6 +80,8 @@ class Engine:
         self._retention: Retention
         self._is_adopting = True
         self._is_rebuilding = False
+        # The run that is taken from its files anew.
+        self._looking_at = ""
         self._loop: asyncio.AbstractEventLoop
         self._open: AsyncExitStack
 
@@ -155,7 +157,9 @@ class Engine:
             place, path = self._store.place(run_id), self.home.run(run_id)
             if place is not None and not await asyncio.to_thread(adoption.has_all, path, place):
                 _log.warning("the last records of run %s went with the power: it is looked at anew", run_id)
+                self._looking_at = run_id
                 await self._adopt(run_id)
+                self._looking_at = ""
                 live = self._live.get(run_id)
                 if live is not None and not self._starter.knows(run_id):
                     self._starter.take_over([live])
@@ -252,7 +256,7 @@ class Engine:
             self._store.put(live.run, status_of(live.run), items, live.place())
             if live.run.watch:
                 self._follow(live)
-            self.news.hear(live, items, is_recalled=self._is_adopting)
+            self.news.hear(live, items, is_recalled=self._is_adopting or live.run.run_id == self._looking_at)
         if live.run.is_over:
             self._tidy_later(live)
             self._starter.leave(live.run.run_id)
@@ -300,7 +304,7 @@ class Engine:
         if live.run.awaits_watchers:
             # What is left of it would write to nobody.
             await asyncio.to_thread(adoption.end_what_is_left, live.directory.keeper_journal)
-            sizes = {name: live.directory.spool_bytes(name) for name in live.run.streams or live.directory.spools()}
+            sizes = adoption.spool_sizes(live)
             await Watching(live, self.blobs, self.thread).look_through(sizes)
             live.catch_up()
 
