@@ -59,6 +59,7 @@ class Starter:
         self._queued: dict[str, LiveRun] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._keeping = asyncio.Lock()
 
     async def start(self, ask: Ask) -> LiveRun:
         """Returns when the run's record is on disk, and it runs, waits for its turn, or could not start."""
@@ -131,9 +132,16 @@ class Starter:
         """What a run could be started again with is put on disk once it has gone on for a while: most never need it."""
         if live.run.is_over or live.link is None:
             return
-        task = asyncio.ensure_future(_sync_request(live))
+        task = asyncio.ensure_future(self._sync_request(live))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _sync_request(self, live: LiveRun) -> None:
+        """One after the other: starts that wait for the disk come first."""
+        async with self._keeping:
+            if not live.run.is_over:
+                with contextlib.suppress(OSError):  # it ended, or the disk fails: a power cut can lose it then
+                    await asyncio.to_thread(live.directory.sync, START_REQUEST)
 
     def _undo(self, live: LiveRun) -> None:
         """Takes back a run of which nothing has begun."""
@@ -277,13 +285,6 @@ def _refusal(what: str, error: OSError, **extra: str) -> Refusal:
     else:
         reason, todo = "not_durable", "look at its disk"
     return Refusal("unavailable", f"{what}: {error.strerror}; {todo}", reason=reason, **extra)
-
-
-async def _sync_request(live: LiveRun) -> None:
-    with contextlib.suppress(
-        OSError
-    ):  # it ended meanwhile, or the disk fails: after a power cut it is lost, and says so
-        await asyncio.to_thread(live.directory.sync, START_REQUEST)
 
 
 def _request_of(live: LiveRun) -> dict[str, Any] | None:
