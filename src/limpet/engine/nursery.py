@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -122,7 +123,9 @@ class Nursery:
         self._refill_timer = asyncio.get_running_loop().call_later(REFILL_AFTER_S, self._refill)
 
     def _want_more(self) -> None:
-        self._wanted = min(MOST_IDLE_KEEPERS, self._wanted * 2)
+        # Each holds a descriptor: where there are few, they are for runs and for those who ask.
+        most = max(IDLE_KEEPERS, min(MOST_IDLE_KEEPERS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 8))
+        self._wanted = min(most, self._wanted * 2)
         if self._rest_timer is None:
             self._rest_timer = asyncio.get_running_loop().call_later(self._rest_after_s, self._rest)
 
