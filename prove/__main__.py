@@ -21,6 +21,7 @@ from prove import (
     hostile_trees,
     keeper_kills,
     keepers_lost,
+    mutations,
     planted_damage,
     power_cuts,
     soak,
@@ -47,6 +48,7 @@ PROOFS: dict[str, tuple[Callable[[int], str], int]] = {
     "power_cuts": (power_cuts.prove, 200),
     "soak": (soak.prove, 600),
     "full_speed": (full_speed.prove, 1024),
+    "mutations": (mutations.prove, len(mutations.breaks())),
 }
 
 
