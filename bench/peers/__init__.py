@@ -1,0 +1,1 @@
+"""What limpet is measured beside: each peer driven by a process of its own, in an environment of its own."""
