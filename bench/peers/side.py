@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from bench.measure import Beside, Series, Setting
+from bench.measure import Beside, Setting
 from bench.peers import environment
 
 MODULES = {
@@ -94,8 +94,3 @@ class Peers:
             beside.take(name, answer)
         for name, why in self.missing.items():
             beside.missing.setdefault(name, why)
-
-
-def series(beside: Beside, figure: str) -> dict[str, Series]:
-    """One figure of all peers that have it."""
-    return {name: figures[figure] for name, figures in beside.series.items() if figure in figures}

@@ -94,7 +94,9 @@ class Terminals:
         if not line:
             raise RuntimeError("the control client ended")
         head = f"%output {pane} ".encode()
-        return OCTAL.sub(lambda octal: bytes([int(octal[1], 8)]), line[len(head) : -1]) if line.startswith(head) else b""
+        return (
+            OCTAL.sub(lambda octal: bytes([int(octal[1], 8)]), line[len(head) : -1]) if line.startswith(head) else b""
+        )
 
     def crowd(self, count: int, command: str, expected_bytes: int) -> dict[str, Any]:
         before_s = self._cpu_s()
