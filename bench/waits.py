@@ -65,11 +65,8 @@ def limit_ms(scratch: Path, count: int, *, pty: bool) -> Series:
         kind, log = "pty" if pty else "pipe", str(scratch / "log")
         command = [limit_program("marker"), str(arm.path), str(KIB)]
         program = [limit_program("await_marker"), kind, log, str(count), str(arm.path), *command]
-        with subprocess.Popen(program, stdout=subprocess.PIPE) as told:
-            assert told.stdout is not None
-            found = [int(told.stdout.readline()) / 1e6 for _ in range(count)]
-            told.kill()
-    return found
+        told = subprocess.run(program, check=True, stdout=subprocess.PIPE)
+    return [int(line) / 1e6 for line in told.stdout.split()]
 
 
 def _sizes(setting: Setting) -> dict[bool, list[int]]:

@@ -1,6 +1,7 @@
 /* The limit of S4: a command on a pipe or a pty, what it says into a file, and from each marker's write to its being seen. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -66,8 +67,7 @@ int main(int argc, char **argv) {
             memmove(buffer, buffer + size - kept, kept);
         }
     }
-    close(fifo);
-    int status;
-    waitpid(child, &status, 0);
-    return status;
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    return 0;
 }

@@ -10,9 +10,7 @@ import traceback
 from pathlib import Path
 from typing import Any, Protocol
 
-
-class CannotError(Exception):
-    """The peer cannot do what is asked; the text says why."""
+from bench.peers import CannotError
 
 
 class Peer(Protocol):

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from bench.peers.drive import CannotError
+from bench.peers import CannotError
 from bench.peers.markers import TEXT, Arm, ms_since
 
 WITHIN_S = 120

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.peers.drive import CannotError
+from bench.peers import CannotError
 
 TOKEN = "bench"
 ALIVE_WITHIN_S = 60.0
