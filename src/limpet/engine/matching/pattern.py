@@ -105,7 +105,7 @@ def compile_pattern(text: str, match_type: MatchType = "regex", *, field: str = 
 
 
 def known_pattern(text: str, match_type: str, *, field: str = "regex") -> Pattern | None:
-    """One that was compiled, or refused, lately: at once, in any thread. None says that it would have to be compiled."""
+    """One that was compiled, or refused, lately: at once, in any thread. None: it would have to be compiled."""
     with _lock:
         made = _patterns.get((text, match_type))
         if made is None:
