@@ -12,6 +12,7 @@ from bench.daemons import Caller, Daemon, answer
 from bench.matching import REGEXES
 from bench.measure import Row, Series, Setting
 from bench.process_cost import cpu_s
+from limpet.engine.home import Home
 from limpet.model.items import Item, Place
 from limpet.model.run import Phase, Run
 from limpet.model.stream import Stream
@@ -36,7 +37,7 @@ def _run_id(count: int) -> str:
 
 def _fill(home: Path, counts: list[int]) -> None:
     """Finished runs with so many items each, as an earlier daemon would have left them."""
-    store = SqliteRunStore(home / "sessions.db")
+    store = SqliteRunStore(Home(home).database)
     for count in counts:
         size = count * ITEM_BYTES
         spool = home / "runs" / _run_id(count) / "1" / "stdout.spool"
