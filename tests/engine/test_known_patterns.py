@@ -22,7 +22,7 @@ def test_what_was_compiled_or_refused_is_known() -> None:
     with pytest.raises(Refusal):
         compile_pattern("matches nothing at all|")
     with pytest.raises(Refusal, match=r"for\[3\]\.regex cannot be used"):
-        known_pattern("matches nothing at all|", "regex", field="for[3].regex")
+        known_pattern("matches nothing at all|", field="for[3].regex")
 
 
 @pytest.mark.requirement("1.8")

@@ -104,7 +104,7 @@ def compile_pattern(text: str, match_type: MatchType = "regex", *, field: str = 
     return _usable(made, field)
 
 
-def known_pattern(text: str, match_type: str, *, field: str = "regex") -> Pattern | None:
+def known_pattern(text: str, match_type: MatchType = "regex", *, field: str = "regex") -> Pattern | None:
     """One that was compiled, or refused, lately: at once, in any thread. None: it would have to be compiled."""
     with _lock:
         made = _patterns.get((text, match_type))
