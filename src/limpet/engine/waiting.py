@@ -118,9 +118,9 @@ class Waiting:
                     heard.enter_context(live.heard())
             while True:
                 change: asyncio.Future[None] = loop.create_future()
-                with contextlib.ExitStack() as told:
-                    for live in self._lives:
-                        told.enter_context(live.next_change(change))
+                for live in self._lives:
+                    live.tell(change)
+                try:
                     met = await self._look()
                     if met is not None or not self.can_come:
                         return met
@@ -133,6 +133,9 @@ class Waiting:
                         await change
                     finally:
                         timer.cancel()
+                finally:
+                    for live in self._lives:
+                        live.tell_no_more(change)
 
     def _all(self) -> "list[_Look]":
         return [*self._matches, *self._others]
