@@ -80,7 +80,7 @@ async def _measure(setting: Setting, daemon: Daemon, counts: list[int]) -> list[
 
 
 async def _by_items(setting: Setting, client: Caller, counts: list[int]) -> list[Row]:
-    rounds = setting.rounds(10, 3)
+    rounds = setting.rounds(5, 2)
     rows: list[Row] = []
     for action in ("poll", "log"):
         took: dict[int, Series] = {count: [] for count in counts}
@@ -104,7 +104,7 @@ async def _by_items(setting: Setting, client: Caller, counts: list[int]) -> list
 async def _by_watchers(setting: Setting, client: Caller, daemon: Daemon) -> list[Row]:
     size = (32 if setting.quick else 256) * MIB
     used: dict[int, Series] = {0: [], 1: [], 10: [], 50: []}
-    for _ in range(setting.rounds(3, 1)):
+    for _ in range(setting.rounds(2, 1)):
         for count, series in used.items():
             watch = [
                 {"regex": REGEXES[number % len(REGEXES)].replace("%d", str(90000 + number)), "event": f"e{number}"}
@@ -125,7 +125,7 @@ async def _by_watchers(setting: Setting, client: Caller, daemon: Daemon) -> list
 async def _by_runs(setting: Setting, client: Caller, daemon: Daemon) -> list[Row]:
     counts = [1, 10, 30] if setting.quick else [1, 10, 100, 300]
     used: dict[int, Series] = {count: [] for count in counts}
-    for _ in range(setting.rounds(3, 1)):
+    for _ in range(setting.rounds(2, 1)):
         for count, series in used.items():
             spawned = await asyncio.gather(
                 *(answer(client, "shell", action="spawn", command=command(1000 * LINES)) for _ in range(count))
