@@ -20,7 +20,7 @@ from limpet.engine.durable import Durable
 from limpet.engine.home import Home
 from limpet.engine.link import KeeperLink
 from limpet.engine.live_run import LiveRun
-from limpet.engine.matching import MatchType, Pattern, compile_pattern
+from limpet.engine.matching import MatchType, Pattern, compile_pattern, known_pattern
 from limpet.engine.news import News
 from limpet.engine.nursery import Nursery
 from limpet.engine.retention import DAY_MS, Pruned, Retention
@@ -423,8 +423,11 @@ class Engine:
         return live is not None and live.is_unresponsive()
 
     async def compile(self, pattern: str, match_type: MatchType, field: str) -> Pattern:
-        """The pattern ready to look for, or a refusal that names the field."""
-        return await self._loop.run_in_executor(self.thread, partial(compile_pattern, pattern, match_type, field=field))
+        """The pattern ready to look for, or a refusal that names the field; without a wait where it is known."""
+        known = known_pattern(pattern, match_type, field=field)
+        return known or await self._loop.run_in_executor(
+            self.thread, partial(compile_pattern, pattern, match_type, field=field)
+        )
 
     # Upkeep.
 

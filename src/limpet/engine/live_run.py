@@ -191,14 +191,21 @@ class LiveRun:
         return holds(self.run)
 
     @contextlib.contextmanager
-    def next_change(self, change: "asyncio.Future[None] | None" = None) -> Generator["asyncio.Future[None]"]:
-        """A future that is done at the next change from here on; one that is given may stand for several runs."""
-        change = change or asyncio.get_running_loop().create_future()
-        self._waiting.add(change)
+    def next_change(self) -> Generator["asyncio.Future[None]"]:
+        """A future that is done at the next change from here on."""
+        change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.tell(change)
         try:
             yield change
         finally:
-            self._waiting.discard(change)
+            self.tell_no_more(change)
+
+    def tell(self, change: "asyncio.Future[None]") -> None:
+        """Has this future done at the next change from here on; it may stand for several runs."""
+        self._waiting.add(change)
+
+    def tell_no_more(self, change: "asyncio.Future[None]") -> None:
+        self._waiting.discard(change)
 
     def wake_all(self) -> None:
         """Lets every waiter look again."""

@@ -112,6 +112,22 @@ class Line(msgspec.Struct, frozen=True):
     is_cut: bool
 
 
+def around(run: Run, name: str, start: int, end: int, read: Read) -> Read:
+    """Reads what stands around these bytes with one read, where they are few and nothing near them is gone."""
+    stream = run.streams[name]
+    if stream.holes or end - start > MATCH_MAX_BYTES:
+        return read
+    low, high = max(0, start - LINE_MAX_BYTES), min(stream.bytes, end + LINE_MAX_BYTES)
+    data = read(name, low, high)
+
+    def read_near(other: str, begin: int, stop: int) -> bytes:
+        if other == name and low <= begin and stop <= high:
+            return data[begin - low : stop - low]
+        return read(other, begin, stop)
+
+    return read_near
+
+
 def line_around(run: Run, name: str, start: int, end: int, read: Read) -> Line:
     """The line around these bytes: of a match over several lines, all of them. No more than LINE_MAX_BYTES of it."""
     stream = run.streams[name]

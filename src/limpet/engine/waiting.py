@@ -111,16 +111,16 @@ class Waiting:
 
     async def first(self, within_s: float) -> Met | None:
         """What holds first; None when nothing did in time, or nothing can any more."""
-        deadline = clock.passed_s() + within_s
+        deadline, loop = clock.passed_s() + within_s, asyncio.get_running_loop()
         with contextlib.ExitStack() as heard:
             if self._hears:
                 for live in self._lives:
                     heard.enter_context(live.heard())
             while True:
-                change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                with contextlib.ExitStack() as told:
-                    for live in self._lives:
-                        told.enter_context(live.next_change(change))
+                change: asyncio.Future[None] = loop.create_future()
+                for live in self._lives:
+                    live.tell(change)
+                try:
                     met = await self._look()
                     if met is not None or not self.can_come:
                         return met
@@ -128,7 +128,14 @@ class Waiting:
                     if now >= deadline:
                         return None
                     again = min([deadline, *(each.again_at for each in self._others if each.again_at is not None)])
-                    await asyncio.wait((change,), timeout=max(0.0, again - now))
+                    timer = loop.call_later(again - now, _let_look, change)
+                    try:
+                        await change
+                    finally:
+                        timer.cancel()
+                finally:
+                    for live in self._lives:
+                        live.tell_no_more(change)
 
     def _all(self) -> "list[_Look]":
         return [*self._matches, *self._others]
@@ -156,6 +163,11 @@ class Waiting:
     def close(self) -> None:
         for each in self._all():
             each.close()
+
+
+def _let_look(change: asyncio.Future[None]) -> None:
+    if not change.done():
+        change.set_result(None)
 
 
 def _is_beside(one: Met, other: Met) -> bool:
