@@ -31,7 +31,7 @@ WAITS_WITHIN_S = 2.0
 READ_CALLS = (b"0", b"63")
 # Look-alikes beyond this are told of at the next prompt, by their number alone.
 MOST_SUSPICIOUS = 100
-REMARK = b"__limpet_mark\n"
+REMARK = b"__limpet_mark && :\n"
 
 
 class Conversation:
@@ -130,7 +130,7 @@ class Conversation:
 
     def _is_in_front(self) -> bool:
         try:
-            return self._pid > 0 and os.tcgetpgrp(self._keeper.terminal_fd) == self._pid
+            return self._pid > 0 and os.tcgetpgrp(self._keeper.terminal_fd) == os.getpgid(self._pid)
         except OSError:
             return False
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # One that never came to its prompt is followed by the next only after a while.
 AGAIN_S = 1.0
-HELD_OUT = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+HELD_OUT = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGTERM)
 
 
 def keep(argv: list[bytes], env: dict[bytes, bytes], directory: str) -> NoReturn:

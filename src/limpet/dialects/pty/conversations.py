@@ -1,4 +1,4 @@
-"""`pty.open`, `exec_block`, `exec_interactive`, `send`, `status`, `resize`, `signal`, `end_session`, `reset`, `close`."""
+"""What is done to conversations: opened, given commands and input, looked at, signalled, reset, closed."""
 
 import os
 from typing import Final

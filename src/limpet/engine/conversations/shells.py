@@ -43,7 +43,7 @@ if [ -n "$__limpet_again" ] && [ -s @exported@ ]; then
     cd -- "$PWD"
 fi
 @rc@
-PS1=$__limpet_ps1 PS2= PROMPT_COMMAND="__limpet_mark${PROMPT_COMMAND:+;$PROMPT_COMMAND}"
+PS1=$__limpet_ps1 PS2= PROMPT_COMMAND="__limpet_mark && :${PROMPT_COMMAND:+;$PROMPT_COMMAND}"
 true
 """
 
@@ -58,13 +58,13 @@ if [ -n "$__limpet_again" ] && [ -s @exported@ ]; then
 fi
 @rc@
 PS1=$__limpet_ps1 PS2=
-__limpet_mark
+__limpet_mark && :
 """
 
 _AFTER_BASH: Final = """export -n __limpet_nonce PS1 PS2
     case ${PROMPT_COMMAND-} in
     __limpet_mark*) ;;
-    *) PROMPT_COMMAND="__limpet_mark${PROMPT_COMMAND:+;$PROMPT_COMMAND}" ;;
+    *) PROMPT_COMMAND="__limpet_mark && :${PROMPT_COMMAND:+;$PROMPT_COMMAND}" ;;
     esac"""
 
 
@@ -98,4 +98,4 @@ def line_for(script: Path, cwd: str | None) -> str:
     """What the shell is handed to run the commands in a file, on its terminal, as if they had been typed."""
     go = "" if cwd is None else f"cd -- {shlex.quote(cwd)} && "
     source = f'. {shlex.quote(str(script))} <"$__limpet_tty"'
-    return f"{{ __limpet_go && :; }} 2>/dev/null; {go}{source}; {{ __limpet_mark; }} 2>/dev/null"
+    return f"{{ __limpet_go; }} 2>/dev/null && :; {go}{source}; {{ __limpet_mark; }} 2>/dev/null && :"
