@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     Json = dict[str, Any]
-    Request = tuple[list[str], str, dict[str, str], dict[str, int], list[Json], str, str | None]
+    Request = tuple[list[str], str, dict[str, str], dict[str, int], list[Json], str, str | None, str | None]
 
 # Done once ahead, with a program that is none: what the way to a real one touches is then in memory of its own.
 REHEARSAL = Settings()
@@ -134,12 +134,12 @@ def _join(cgroup: str | None) -> bool:
 
 
 def _request(run: Settings, terminal: str | None) -> Request:
-    return run.argv, run.cwd, run.env, run.rlimits, run.cgroups, run.stdin, terminal
+    return run.argv, run.cwd, run.env, run.rlimits, run.cgroups, run.stdin, terminal, run.shells
 
 
 def _become(request: Request, pipes: tuple[int, int, int], go: int) -> Json | None:
     """Executes the program once `go` says so; it returns only to say what was in the way, None when nobody said so."""
-    words, cwd, variables, rlimits, cgroups, stdin, terminal = request
+    words, cwd, variables, rlimits, cgroups, stdin, terminal, directory = request
     part = "cgroup"
     refusal: OSError | ValueError
     try:
@@ -162,6 +162,10 @@ def _become(request: Request, pipes: tuple[int, int, int], go: int) -> Json | No
         part = "program"
         if go >= 0 and os.read(go, 1) != GO:
             return None
+        if directory is not None:
+            from limpet_keeper import shells
+
+            shells.keep(argv, env, directory)
         _execute(argv, env)
     except (OSError, ValueError) as error:
         refusal = error

@@ -35,13 +35,13 @@ class Stream:
         self.was_small = False
         self.small_bytes = SMALL_TERMINAL_BYTES if is_terminal else SMALL_PIPE_BYTES
         self.gather_s = GATHER_TERMINAL_S if is_terminal else GATHER_PIPE_S
-        self._folder = Folder() if is_terminal else None
+        self.folder = Folder() if is_terminal else None
         os.set_blocking(fd, False)
 
     def read(self, buffer: memoryview) -> int | None:
         """Takes what is there into the spool; how many bytes it read, 0 at the end of file, None for nothing now."""
-        if self._folder is not None:
-            return self._read_terminal(buffer, self._folder)
+        if self.folder is not None:
+            return self._read_terminal(buffer, self.folder)
         try:
             count = os.readv(self.fd, (buffer,))
         except (BlockingIOError, InterruptedError):

@@ -15,6 +15,7 @@ from typing import Final
 from limpet.config import Config
 from limpet.engine import adoption, cgroups, clock, doctor, steering
 from limpet.engine.ask import Ask
+from limpet.engine.conversations.conversations import Conversations
 from limpet.engine.doctor import Check
 from limpet.engine.durable import Durable
 from limpet.engine.home import Home
@@ -73,6 +74,8 @@ class Engine:
         # Where patterns are compiled and long output is looked through.
         self.thread: Final = ThreadPoolExecutor(1, "limpet-matching")
         self.news: News
+        self.durable: Durable
+        self.conversations: Final = Conversations(self)
         # Where the output of runs is looked through, for whoever asks.
         self.search_threads: Final = ThreadPoolExecutor(2, "limpet-search")
         self._store: RunStore
@@ -99,7 +102,7 @@ class Engine:
             stack.callback(self.thread.shutdown, cancel_futures=True)
             self.news = News(self.home, self.config, self._store, self.blobs, self._sinks)
             stack.push_async_callback(self.news.close)
-            durable = Durable(self.home.runs)
+            self.durable = durable = Durable(self.home.runs)
             stack.callback(durable.close)
             stack.callback(self._detach_all)
             stack.callback(self._tidy)

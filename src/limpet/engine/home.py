@@ -25,6 +25,7 @@ class Home:
         self.config = self.path / "config.toml"
         self.trash = self.path / "trash"
         self.acks = self.path / "acks"
+        self.conversations = self.path / "conversations"
         self.pruned = self.path / "pruned.journal"
         self.socket = self.path / "daemon.sock"
         self.log = self.path / "daemon.log"
@@ -41,7 +42,7 @@ class Home:
             raise Refusal("invalid_argument", message, reason="socket_path_too_long")
         _own_private(self.path)
         self._take_lock()
-        for path in (self.runs, self.nursery, self.database.parent, self.acks):
+        for path in (self.runs, self.nursery, self.database.parent, self.acks, self.conversations):
             _own_private(path)
 
     def is_new_boot(self) -> bool:

@@ -40,6 +40,8 @@ class LiveRun:
         self.daemon_journal = DaemonJournal(directory.daemon_journal)
         # When it was last heard of output, or first looked at, by the monotonic clock.
         self.last_output_s = clock.passed_s()
+        # Hears of each fact, before those who wait look again.
+        self.on_fact: Callable[[AnyFact], None] = lambda _fact: None
         self._waiting: set[asyncio.Future[None]] = set()
         self._listeners = 0
         self._heard_until: asyncio.TimerHandle | None = None
@@ -109,6 +111,7 @@ class LiveRun:
         self.run, items = take_in(self.run, fact)
         if isinstance(fact, Wrote):
             self.last_output_s = clock.passed_s()
+        self.on_fact(fact)
         return items
 
     def place(self) -> Place:

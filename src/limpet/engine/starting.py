@@ -156,6 +156,8 @@ class Starter:
         if ask.script is not None:
             ask = msgspec.structs.replace(ask, argv=[*ask.argv, str(directory.path / SCRIPT)])
         request = start_request(run_id, ask, self._config)
+        if ask.shells:
+            request["shells"] = str(directory.kept)
         try:
             if ask.script is not None:
                 directory.write_private(SCRIPT, ask.script.encode())

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import Final, Protocol
@@ -50,7 +50,13 @@ class Beyond(msgspec.Struct, frozen=True):
     count: int
 
 
-Condition = Exit | Match | Quiet | Port | Beyond
+class Told(msgspec.Struct, frozen=True):
+    """What the run's facts tell, by somebody who follows them."""
+
+    holds: Callable[[], bool]
+
+
+Condition = Exit | Match | Quiet | Port | Beyond | Told
 Places = Mapping[str, Mapping[str, int]]
 
 
@@ -192,7 +198,7 @@ def _look_for(
             return _QuietLook(live, place, condition)
         case Port():
             return _PortLook(live, place, condition)
-        case Exit() | Beyond():
+        case Exit() | Beyond() | Told():
             return _StateLook(live, place, condition)
 
 
@@ -201,7 +207,7 @@ class _StateLook:
 
     again_at: float | None = None
 
-    def __init__(self, live: LiveRun, place: int, condition: Exit | Beyond) -> None:
+    def __init__(self, live: LiveRun, place: int, condition: Exit | Beyond | Told) -> None:
         self.live = live
         self.condition = place
         self.can_come = True
@@ -211,6 +217,8 @@ class _StateLook:
         run, wanted = self.live.run, self._wanted
         if isinstance(wanted, Exit):
             holds = run.is_over
+        elif isinstance(wanted, Told):
+            holds = wanted.holds()
         elif wanted.stream is None:
             holds = run.last_seq > wanted.count
         else:

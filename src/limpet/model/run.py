@@ -131,7 +131,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 # What a run takes over from what was asked, under the same names.
 ASKED_FIELDS: Final = tuple(name for name in Submitted.__struct_fields__ if name not in ("n", "at", "after"))
-ONLY_LOGGED: Final = "stdin, stdin_closed, signalled, killing, missed: facts that change no state"
+ONLY_LOGGED: Final = (
+    "stdin, stdin_closed, signalled, killing, missed: facts that change no state; those of blocks: limpet.model.blocks"
+)
 
 
 def fold(run: Run, fact: AnyFact) -> Run:
