@@ -25,7 +25,7 @@ def test_what_a_block_changes_lasts(http: Http, shell: str) -> None:
         ("echo one\necho two\n", 0, "one\ntwo\n"),
         ("cat <<E\nin $((1 + 1))\nE\n", 0, "in 2\n"),
         (": " + "x" * ((1 << 20) - 20) + "\necho long", 0, "long\n"),
-        ("sleep 0.01 & wait; echo done", 0, "done\n"),
+        ("sleep 0.01 & wait $! && echo done", 0, "done\n"),
         ("set -u; printf x; set +u", 0, "x"),
         ("printf 'a\\rb'", 0, "a\rb"),
     ],
@@ -33,7 +33,8 @@ def test_what_a_block_changes_lasts(http: Http, shell: str) -> None:
 def test_any_command_works(http: Http, shell: str, cmd: str, code: int, output: str) -> None:
     with talking(http, shell=shell) as talk:
         done = talk.run(cmd)
-        assert (done["exit_code"], done["output"][-len(output) :]) == (code, output), done
+        assert done["exit_code"] == code, done
+        assert output in done["output"], done  # bash and sh also say which jobs are done
 
 
 @pytest.mark.requirement("3.3")
