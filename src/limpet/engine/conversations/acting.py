@@ -5,7 +5,7 @@ import hashlib
 
 from limpet.engine import steering
 from limpet.engine.conversations.conversation import Conversation
-from limpet.engine.conversations.shells import line_for
+from limpet.engine.conversations.shells import line_for, needs_script
 from limpet.engine.durable import Durable
 from limpet.model.blocks import Block
 from limpet.model.errors import Refusal
@@ -64,8 +64,9 @@ async def _hand_over(
     live = conversation.live
     script = conversation.script(block_id)
     try:
-        script.touch(mode=0o600)
-        script.write_bytes(cmd.encode() + b"\n")
+        if needs_script(cmd):
+            script.touch(mode=0o600)
+            script.write_bytes(cmd.encode() + b"\n")
         live.ask(
             lambda n, at, after: BlockBegun(
                 n=n,
@@ -96,7 +97,8 @@ async def deliver(conversation: Conversation) -> None:
         block = conversation.standing.active
         if block is None or block.start is not None:
             return
-        line = line_for(conversation.script(block.block_id), block.cwd if _has_cwd(conversation, block) else None)
+        cwd = block.cwd if block.cwd != conversation.standing.cwd else None
+        line = line_for(block.cmd, conversation.script(block.block_id), cwd)
         try:
             await conversation.ask_keeper("deliver", line=line, block=block.block_id)
             return
@@ -105,10 +107,6 @@ async def deliver(conversation: Conversation) -> None:
                 raise
         # Its shell has gone in this moment, and another comes.
         await conversation.wait_ready()
-
-
-def _has_cwd(conversation: Conversation, block: Block) -> bool:
-    return block.cwd != conversation.standing.cwd
 
 
 def _check_command(cmd: str, cwd: str | None) -> None:

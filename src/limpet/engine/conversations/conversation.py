@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any, Final
 
+from limpet.engine.conversations.shells import EXPORTED, needs_script
 from limpet.engine.live_run import LiveRun
 from limpet.model.blocks import Block, Standing, fold_block
 from limpet.model.errors import Refusal
@@ -62,8 +63,15 @@ class Conversation:
             self._without_prompt = ended
         if ended is not None:
             self.blocks.append(ended)
-            with contextlib.suppress(OSError):
-                self.script(ended.block_id).unlink(missing_ok=True)
+            if needs_script(ended.cmd):
+                self._remove(self.script(ended.block_id))
+        if self.standing.is_over:
+            # It may hold secrets, and nobody will want it.
+            self._remove(self.directory / EXPORTED)
+
+    def _remove(self, path: Path) -> None:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
 
     @property
     def size(self) -> int:
