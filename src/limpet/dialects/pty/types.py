@@ -78,6 +78,13 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     """It was done."""
 
 
+class Unsent(Timeout, frozen=True, kw_only=True):
+    """What runs did not read all of it in time."""
+
+    message: str = "what runs did not read all of it in time; so much was typed, and nothing more of it will be"
+    written: int
+
+
 class WaitForRequest(Of, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """For `quiet`, `match` is a number of milliseconds; `prompt` and `exit` need none."""
 

@@ -11,6 +11,7 @@ from limpet.model.blocks import Block
 from limpet.model.errors import Refusal
 from limpet.model.facts import BlockBegun, ResetAsked
 from limpet.model.ids import IdMaker, check_id
+from limpet_keeper import PROTOCOL
 
 MAX_COMMAND_BYTES = 1 << 20
 # How long Ctrl-C, and then a TERM, is given to bring the prompt back.
@@ -134,13 +135,19 @@ def _check_idle(conversation: Conversation) -> None:
 
 
 async def send(conversation: Conversation, data: bytes, *, secret: bool, timeout_ms: int) -> int:
-    """Types into what runs; how many bytes it took. TimeoutError when it does not read, with nothing more to come."""
+    """Types into what runs; how many bytes it took. Where it does not read in time those are fewer, and stay so."""
     conversation.check_open()
     if conversation.standing.active is None:
         message = "nothing runs in the conversation, so nobody would read that: begin a block first"
         raise Refusal("conflict", message, reason="idle")
-    async with asyncio.timeout(timeout_ms / 1000):
-        return await steering.write(conversation.live, data, close=False, secret=secret)
+    before = conversation.standing.typed_bytes
+    try:
+        async with asyncio.timeout(timeout_ms / 1000):
+            return await steering.write(conversation.live, data, close=False, secret=secret)
+    except TimeoutError:
+        # The rest has been taken back: whatever the keeper says next, it says behind that.
+        await conversation.ask_keeper("hello", protocol=PROTOCOL)
+        return conversation.standing.typed_bytes - before
 
 
 async def end_session(conversation: Conversation, *, force: bool) -> str:

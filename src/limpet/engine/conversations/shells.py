@@ -45,6 +45,7 @@ if [ -n "$__limpet_again" ] && [ -s @exported@ ]; then
     cd -- "$PWD"
 fi
 @rc@
+set +H
 PS1=$__limpet_ps1 PS2= PROMPT_COMMAND="__limpet_mark && :${PROMPT_COMMAND:+;$PROMPT_COMMAND}"
 true
 """
