@@ -37,6 +37,14 @@ def test_a_conversation_outlives_the_daemon(new_home: Callable[..., Home]) -> No
     seqs = [block["seq"] for block in talk.ok("blocks.since")["blocks"]]
     assert seqs == [1, 2, 3]
     talk.ok("close")
+    closed, blocks, spool = talk.status(), talk.ok("blocks.since"), talk.spool()
+    items = talk.surface.ok("shell", {"action": "log", "run_id": closed["run_id"]})
+    home.kill_daemon()
+    home.start()
+    assert (talk.status(), talk.ok("blocks.since"), talk.spool()) == (closed, blocks, spool)
+    assert talk.surface.ok("shell", {"action": "log", "run_id": closed["run_id"]}) == items
+    assert talk.ok("open")["run_id"] != closed["run_id"]
+    talk.ok("close")
 
 
 @pytest.mark.requirement("0.9", "3.9")

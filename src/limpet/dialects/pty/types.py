@@ -284,6 +284,32 @@ class GetResponse(msgspec.Struct, frozen=True, kw_only=True):
     block: BlockInfo
 
 
+class SearchRequest(Of, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`regex`: whether `query` is a pattern; `after`: where an earlier search stopped."""
+
+    query: str
+    regex: bool = False
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
+    after: Cursor = 0
+
+
+class BlockHit(msgspec.Struct, frozen=True, kw_only=True):
+    """`span` counts in the block's own output; `lines` are those around the match."""
+
+    block_id: str
+    span: Span
+    lines: str
+    truncated: bool
+
+
+class SearchResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """`next_after` is where to go on; null where nothing is left."""
+
+    hits: list[BlockHit]
+    next_after: int | None
+    has_more: bool
+
+
 class ReadRequest(Of, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`offset` counts in the block's own output."""
 
