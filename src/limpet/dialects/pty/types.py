@@ -25,9 +25,9 @@ class Of(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class OpenRequest(Of, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How it is to begin; `rc` is a file that the shell reads first."""
+    """How it is to begin; `rc` is a file that the shell reads first, the shell is bash if none is named."""
 
-    shell: Shell = "bash"
+    shell: Shell | None = None
     cwd: str | None = None
     env: dict[str, str] = {}
     rows: Side = 24

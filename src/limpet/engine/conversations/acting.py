@@ -5,7 +5,7 @@ import hashlib
 
 from limpet.engine import steering
 from limpet.engine.conversations.conversation import Conversation
-from limpet.engine.conversations.shells import line_for, needs_script
+from limpet.engine.conversations.shells import line_for
 from limpet.engine.durable import Durable
 from limpet.model.blocks import Block
 from limpet.model.errors import Refusal
@@ -35,6 +35,8 @@ async def begin_block(
     """Hands the shell a command, once for each key; returns when that is on disk and the shell was handed it."""
     _check_command(cmd, cwd)
     digest = hashlib.sha256(f"{interactive}\0{cwd}\0{cmd}".encode()).hexdigest() if key is not None else None
+    if key is None:
+        _check_idle(conversation)  # what cannot be does not wait for its turn
     async with conversation.writing(timeout_ms):
         if key is not None and digest is not None:
             before = conversation.block_of_key(check_id("key", key), digest)
@@ -65,9 +67,8 @@ async def _hand_over(
     live = conversation.live
     script = conversation.script(block_id)
     try:
-        if needs_script(cmd):
-            script.touch(mode=0o600)
-            script.write_bytes(cmd.encode() + b"\n")
+        script.touch(mode=0o600)
+        script.write_bytes(cmd.encode() + b"\n")
         live.ask(
             lambda n, at, after: BlockBegun(
                 n=n,
@@ -99,7 +100,7 @@ async def deliver(conversation: Conversation) -> None:
         if block is None or block.start is not None:
             return
         cwd = block.cwd if block.cwd != conversation.standing.cwd else None
-        line = line_for(block.cmd, conversation.script(block.block_id), cwd)
+        line = line_for(conversation.script(block.block_id), cwd)
         try:
             await conversation.ask_keeper("deliver", line=line, block=block.block_id)
             return

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any, Final
 
-from limpet.engine.conversations.shells import EXPORTED, needs_script
+from limpet.engine.conversations.shells import EXPORTED
 from limpet.engine.live_run import LiveRun
 from limpet.model.blocks import Block, Standing, fold_block
 from limpet.model.errors import Refusal
@@ -69,8 +69,7 @@ class Conversation:
             self._without_prompt = ended
         if ended is not None:
             self.blocks.append(ended)
-            if needs_script(ended.cmd):
-                self._remove(self.script(ended.block_id))
+            self._remove(self.script(ended.block_id))
         if self.standing.is_over:
             # It may hold secrets, and nobody will want it.
             self._remove(self.directory / EXPORTED)

@@ -11,8 +11,6 @@ ShellName = Literal["bash", "sh"]
 
 EXPORTED: Final = "exported"
 RC: Final = "rc"
-# To make a file takes longer than most commands.
-MOST_IN_LINE: Final = 4096
 
 # The marker goes to the terminal itself, whatever became of the shell's own output; the answer comes on standard input.
 # Nothing in it forks. Options of the user's are put back by `local -`.
@@ -97,13 +95,11 @@ def begin(shell: ShellName, directory: Path, rc: str | None) -> tuple[list[str],
     return [program, "-i"], {"ENV": str(start)}
 
 
-def needs_script(cmd: str) -> bool:
-    """Whether the command is too long for a line."""
-    return len(cmd) > MOST_IN_LINE
+def line_for(script: Path, cwd: str | None) -> str:
+    """What the shell is handed to run the command in a file on its terminal, as if it had been typed.
 
-
-def line_for(cmd: str, script: Path, cwd: str | None) -> str:
-    """What the shell is handed to run a command on its terminal, as if it had been typed; a long one from a file."""
+    Not `eval`: in bash an unbalanced quote in it spoils how the next line is read.
+    """
     go = "" if cwd is None else f"cd -- {shlex.quote(cwd)} && "
-    what = f". {shlex.quote(str(script))}" if needs_script(cmd) else f"eval {shlex.quote(cmd)}"
-    return f'{{ __limpet_go; }} 2>/dev/null && :; {go}{what} <"$__limpet_tty"; {{ __limpet_mark; }} 2>/dev/null && :'
+    what = f'. {shlex.quote(str(script))} <"$__limpet_tty"'
+    return f"{{ __limpet_go; }} 2>/dev/null && :; {go}{what}; {{ __limpet_mark; }} 2>/dev/null && :"
