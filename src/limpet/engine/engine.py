@@ -106,7 +106,7 @@ class Engine:
             stack.callback(durable.close)
             stack.callback(self._detach_all)
             stack.callback(self._tidy)
-            nursery = Nursery(self.home.nursery, self.home.log, cgroups.find_parent("limpet"))
+            nursery = Nursery(self.home.nursery, self.home.log, cgroups.find_parent(self.config.run.cgroup_root))
             stack.push_async_callback(nursery.close)
             nursery.open()
             self._retention = Retention(

@@ -36,6 +36,8 @@ class Starting(Fact, frozen=True, kw_only=True, tag="starting"):
     run: str
     pty: bool
     streams: list[str]
+    # Those that were asked for, about to be made.
+    cgroups: list[str] = []
 
 
 class Started(Fact, frozen=True, kw_only=True, tag="started"):
@@ -227,6 +229,7 @@ class Submitted(Asked, frozen=True, kw_only=True, tag="submitted"):
     serial: bool = False
     queue_timeout_ms: int | None = None
     watch: list[Watch] = []
+    limits: dict[str, int] = {}
 
 
 class Found(Submitted, frozen=True, kw_only=True, tag="found"):
