@@ -97,7 +97,8 @@ def _refusal(name: str, why: str) -> str:
     if name in _CONTROLLERS:
         todo = (
             f"leave it out, or give limpet a cgroup with the controller `{_CONTROLLERS[name].name}` below "
-            "`run.cgroup_root` in which it may make others (systemd: `Delegate=yes` and `DelegateSubgroup=daemon`), and restart it"
+            "`run.cgroup_root` in which it may make others (systemd: `Delegate=yes`, `DelegateSubgroup=daemon`), "
+            "and restart it"
         )
     else:
         todo = "leave it out, or ask for less"
