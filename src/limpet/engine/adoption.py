@@ -2,33 +2,65 @@
 
 import asyncio
 import contextlib
-import os
-import select
-import shutil
-import signal
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+from limpet.engine import remains
+from limpet.engine.home import Home
 from limpet.engine.link import KeeperLink
 from limpet.engine.live_run import LiveRun
 from limpet.model.errors import Refusal
-from limpet.model.facts import Damaged, Found, Lost, Prepared, Requeued, Started, Witness
-from limpet.model.items import Item
+from limpet.model.facts import Damaged, Found, Lost, Requeued
+from limpet.model.items import Item, Place
 from limpet.model.run import ASKED_FIELDS, Phase, Run
 from limpet.model.secrets import REDACTED
-from limpet.store.journals import JournalReader
-from limpet.store.run_directory import CONTROL_SOCKET, DAEMON_JOURNAL, KEEPER_JOURNAL, START_REQUEST
+from limpet.store import disk
+from limpet.store.run_directory import CONTROL_SOCKET, DAEMON_JOURNAL, KEEPER_JOURNAL, START_REQUEST, RunDirectory
+from limpet.store.runs import RunFilter, RunStore, is_settled
 from limpet_keeper import system
 
 LOST_MESSAGE = "its keeper died without recording an end: how the command ended is not known"
 UNREADABLE_MESSAGE = "what its keeper recorded cannot be read to its end: how the command ended is not known"
 
-# How long one waits for processes that were killed to be gone.
-GONE_WITHIN_S = 0.5
-
 _Told = Callable[[int, int, int], Damaged]
+
+
+async def trusted(home: Home, store: RunStore, found: set[str]) -> set[str]:
+    """The runs that need no looking after. What the store knows of runs that have no files is forgotten.
+
+    A power cut can take from files what the database had on disk already: then what it knows counts no more.
+    """
+    over = await asyncio.to_thread(store.known_over)
+    rows = [run for status in ("queued", "running") for run in await store.list(_all_of(status))]
+    unsure = {run.run_id for run in rows}
+    if home.has_rebooted:
+        unsure |= over
+    for run_id in unsure - found:
+        store.forget(run_id)
+    if home.has_rebooted:
+        over = {run_id for run_id in over & found if _has_lasted(home, store, run_id)}
+    return over
+
+
+def _all_of(status: str) -> RunFilter:
+    return RunFilter(status=status, limit=1 << 31)
+
+
+def _has_lasted(home: Home, store: RunStore, run_id: str) -> bool:
+    """Whether the run's files are as long as when the store took them in."""
+    place, run = store.place(run_id) or Place(), store.get(run_id) or Run(run_id=run_id)
+    directory = RunDirectory(home.run(run_id), place.attempt)
+    streams = () if run.sealed else run.streams.items()
+    if any(stream.cut(directory.spool_bytes(name)) != stream for name, stream in streams):
+        return False
+    return all(
+        path.exists() and path.lstat().st_size >= size
+        for path, size in (
+            (directory.daemon_journal, place.daemon_bytes),
+            (directory.keeper_journal, place.keeper_bytes),
+        )
+        if size
+    )
 
 
 def call_keeper(live: LiveRun) -> "asyncio.Task[KeeperLink] | None":
@@ -54,9 +86,18 @@ def is_preparation(live: LiveRun) -> bool:
 def is_unstarted(live: LiveRun) -> bool:
     """Whether the attempt that is due has not begun: there is no keeper for it, or one that was never told to start."""
     reader, directory = live.keeper_journal, live.directory
-    is_due = live.run.created_at is not None and live.run.phase is Phase.QUEUED
+    # What was asked for is not known where that cannot be read: it is not started by what is left.
+    is_due = live.run.created_at is not None and live.run.phase is Phase.QUEUED and not live.run.damaged
     has_said = any(directory.spool_bytes(name) for name in directory.spools())
-    return is_due and not has_said and not reader.damaged() and not (reader.records == 0 and directory.kept.exists())
+    # Nothing that a keeper wrote down before the machine went away is sure to be there: it may have begun.
+    of_this_boot = live.run.keeper is None or live.run.keeper.boot_id == system.boot_id()
+    is_unknown = reader.records == 0 and directory.kept.exists()
+    return is_due and of_this_boot and not (has_said or reader.damaged() or is_unknown)
+
+
+def is_idle(live: LiveRun) -> bool:
+    """Whether a living keeper was never told to start the run."""
+    return live.run.phase is Phase.QUEUED and live.keeper_journal.records <= 1
 
 
 def note_damage(live: LiveRun, known: Run | None = None) -> list[Item] | None:
@@ -87,19 +128,31 @@ def _damaged(file: str, records: int, offset: int, lost: bytes) -> _Told:
 
 def settle_dead(live: LiveRun, *, may_requeue: bool = False) -> None:
     """The keeper is dead: ends what is left of its run, and records what becomes of it, unless an end is known."""
-    left = end_what_is_left(live.directory.keeper_journal)
-    (live.directory.kept / CONTROL_SOCKET).unlink(missing_ok=True)
+    left = remains.end_what_is_left(live.directory.keeper_journal)
+    disk.remove(live.directory.kept / CONTROL_SOCKET)
     run = live.run
-    sizes = {name: live.directory.spool_bytes(name) for name in run.streams or live.directory.spools()}
+    sizes = {name: _bytes_left(live, name) for name in run.streams or live.directory.spools()}
     if may_requeue and not left and _may_start_again(live):
-        for name in sizes:
-            live.directory.sync_spool(name)
+        # What comes behind is numbered from what is there now.
+        live.directory.sync_kept(sizes)
         live.ask(lambda n, at, after: Requeued(n=n, at=at, after=after, attempt=run.attempt + 1, streams=sizes))
         return
     message = UNREADABLE_MESSAGE if KEEPER_JOURNAL in run.damaged else LOST_MESSAGE
-    if not run.is_over or run.output_open or run.survivors:
+    has_less = any(
+        run.streams[name].cut(size) != run.streams[name] for name, size in sizes.items() if name in run.streams
+    )
+    if has_less or not is_settled(run):
         live.ask(lambda n, at, after: Lost(n=n, at=at, after=after, streams=sizes, survivors=left, message=message))
     live.directory.remove_start(with_script=REDACTED in run.command)
+
+
+def _bytes_left(live: LiveRun, name: str) -> int:
+    """What there is of a stream's last attempt. It can be less than was written down where the power went meanwhile."""
+    size, keeper = live.directory.spool_bytes(name), live.run.keeper
+    if name not in live.run.streams or keeper is None or keeper.boot_id != system.boot_id():
+        return size
+    stream = live.run.streams[name]
+    return max(size, stream.bytes - stream.parts[-1])
 
 
 def _may_start_again(live: LiveRun) -> bool:
@@ -115,92 +168,7 @@ async def clear_unstarted(live: LiveRun) -> None:
     if not kept.exists():
         return
     if live.run.keeper is not None and live.run.keeper.boot_id == system.boot_id():
-        _kill_exactly(live.run.keeper)
+        remains.kill_exactly(live.run.keeper)
     await asyncio.to_thread(live.directory.wait_unkept)
-    shutil.rmtree(kept)
+    disk.remove_tree(kept)
     live.recall()
-
-
-def _kill_exactly(process: Witness) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        handle = os.pidfd_open(process.pid)
-        try:
-            if system.start_time(process.pid) == process.start_time:
-                signal.pidfd_send_signal(handle, signal.SIGKILL)
-        finally:
-            os.close(handle)
-
-
-def end_what_is_left(keeper_journal: Path) -> list[int]:
-    """Kills the processes of a run whose keeper was killed; the pids of those that would not go."""
-    reader = JournalReader(keeper_journal)
-    facts = reader.read_new()
-    reader.close()
-    prepared = next((fact for fact in facts if isinstance(fact, Prepared)), None)
-    started = next((fact for fact in facts if isinstance(fact, Started)), None)
-    if prepared is None or prepared.keeper.boot_id != system.boot_id():
-        return []  # nothing outlives a boot
-    if prepared.cgroup is not None:
-        return _end_cgroup(Path(prepared.cgroup))
-    return _end_session(started, prepared.keeper) if started is not None else []
-
-
-def _end_cgroup(cgroup: Path) -> list[int]:
-    try:
-        members = [int(pid) for pid in (cgroup / "cgroup.procs").read_text().split()]
-        (cgroup / "cgroup.kill").write_text("1")
-        # Those that were forked meanwhile were killed too, but are not known yet.
-        members += [int(pid) for pid in (cgroup / "cgroup.procs").read_text().split()]
-    except OSError:
-        return []
-    left = _still_alive(members)
-    with contextlib.suppress(OSError):
-        cgroup.rmdir()
-    return left
-
-
-def _end_session(started: Started, keeper: Witness) -> list[int]:
-    """Without a cgroup only the session tells whose a process is; one that left it cannot be told from a stranger."""
-    left: list[int] = []
-    killed: list[int] = []
-    for pid in (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()):
-        stat = system.read_small(f"/proc/{pid}/stat")
-        fields = stat[stat.rfind(b")") + 2 :].split()
-        if len(fields) < 20 or int(fields[3]) != started.pid or fields[0] in b"ZX":
-            continue
-        if pid == started.pid and int(fields[19]) != started.start_time:
-            return []  # the pid, and so the session's number, is a stranger's by now
-        if int(fields[19]) < keeper.start_time:
-            continue
-        try:
-            os.kill(pid, signal.SIGKILL)
-            killed.append(pid)
-        except ProcessLookupError:
-            continue
-        except PermissionError:
-            left.append(pid)
-    return left + _still_alive(killed)
-
-
-def _still_alive(killed: list[int]) -> list[int]:
-    """Those among them that have not ended after a moment: the kernel holds them."""
-    poll = select.poll()
-    handles: list[int] = []
-    for pid in set(killed):
-        with contextlib.suppress(OSError):
-            handles.append(os.pidfd_open(pid))
-            poll.register(handles[-1], select.POLLIN)
-    left = len(handles)
-    until = time.monotonic() + GONE_WITHIN_S
-    while left and (wait_s := until - time.monotonic()) > 0:
-        for handle, _ in poll.poll(int(wait_s * 1000) + 1):
-            poll.unregister(handle)
-            left -= 1
-    for handle in handles:
-        os.close(handle)
-    return sorted(pid for pid in set(killed) if _is_alive(pid)) if left else []
-
-
-def _is_alive(pid: int) -> bool:
-    state = system.process_state(pid)
-    return state is not None and state[0]

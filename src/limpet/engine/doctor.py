@@ -1,7 +1,6 @@
 """Looks at what limpet stands on, with or without a daemon: what is found, and what to do about it."""
 
 import os
-import shutil
 import stat
 import sys
 from collections.abc import Iterator, Mapping
@@ -14,6 +13,7 @@ from limpet.config import Config
 from limpet.engine import cgroups
 from limpet.engine.home import MAX_SOCKET_PATH_BYTES
 from limpet.model.errors import Refusal
+from limpet.store import disk
 from limpet.store.database import may_lose_wal, sqlite_version
 
 
@@ -100,7 +100,7 @@ def _config(home: Path) -> Check:
 
 def _disk(home: Path) -> Check:
     place = next(path for path in (home, *home.parents) if path.exists())
-    free = shutil.disk_usage(place).free
+    free = disk.free_bytes(place)
     try:
         least = Config.load(home / "config.toml").store.min_free_bytes
     except Refusal:

@@ -2,14 +2,15 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
 from limpet.store.journals import DaemonJournal
 from limpet.store.run_directory import sync_directory
 
-_Work = tuple[DaemonJournal, asyncio.Future[None]]
+Work = tuple[DaemonJournal, asyncio.Future[None]]
+Done = tuple[asyncio.Future[None], Exception | None]
 
 
 class Durable:
@@ -18,7 +19,7 @@ class Durable:
     def __init__(self, runs: Path) -> None:
         self._runs = runs
         self._loop = asyncio.get_running_loop()
-        self._wanted: list[_Work] = []
+        self._wanted: list[Work] = []
         self._turn = threading.Condition()
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="limpet-durable", daemon=True)
@@ -39,17 +40,27 @@ class Durable:
                 if not self._wanted:
                     return
                 batch, self._wanted = self._wanted, []
-            done = [(future, _error_of(journal.sync)) for journal, future in batch]
-            names = _error_of(partial(sync_directory, self._runs))
-            self._loop.call_soon_threadsafe(_resolve, [(future, error or names) for future, error in done])
-            for journal, _ in batch:  # behind the answers: the name of the keeper's directory, which was moved into it
-                _error_of(partial(sync_directory, journal.path.parent))
+            self._loop.call_soon_threadsafe(resolve, sync_records(batch, self._runs))
+            sync_names(batch)
 
     def close(self) -> None:
         with self._turn:
             self._closing = True
             self._turn.notify()
         self._thread.join()
+
+
+def sync_records(batch: Sequence[Work], runs: Path) -> list[Done]:
+    """Puts the journals and the names of their runs on disk; what is to be answered."""
+    done = [(future, _error_of(journal.sync)) for journal, future in batch]
+    names = _error_of(partial(sync_directory, runs))
+    return [(future, error or names) for future, error in done]
+
+
+def sync_names(batch: Iterable[Work]) -> None:
+    """Behind the answers: the name of the keeper's directory, which was moved into the run's."""
+    for journal, _ in batch:
+        _error_of(partial(sync_directory, journal.path.parent))
 
 
 def _error_of(sync: Callable[[], None]) -> Exception | None:
@@ -61,7 +72,8 @@ def _error_of(sync: Callable[[], None]) -> Exception | None:
     return None
 
 
-def _resolve(done: list[tuple[asyncio.Future[None], Exception | None]]) -> None:
+def resolve(done: Iterable[Done]) -> None:
+    """Answers those who asked."""
     for future, error in done:
         if future.cancelled():
             continue

@@ -3,9 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import os
-import shutil
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
@@ -14,16 +11,15 @@ from pathlib import Path
 from typing import Final
 
 from limpet.config import Config
-from limpet.engine import adoption, cgroups, doctor, steering
+from limpet.engine import adoption, clock, doctor, remains, steering
 from limpet.engine.ask import Ask
 from limpet.engine.doctor import Check
-from limpet.engine.durable import Durable
+from limpet.engine.ground import Ground
 from limpet.engine.home import Home
 from limpet.engine.link import KeeperLink
 from limpet.engine.live_run import LiveRun
 from limpet.engine.matching import MatchType, Pattern, compile_pattern
 from limpet.engine.news import News
-from limpet.engine.nursery import Nursery
 from limpet.engine.retention import DAY_MS, Pruned, Retention
 from limpet.engine.sinks import ExecEventSink
 from limpet.engine.starting import Starter
@@ -35,10 +31,10 @@ from limpet.model.run import Run
 from limpet.model.secrets import REDACTED
 from limpet.model.status import status_of
 from limpet.model.tombstone import Tombstone
+from limpet.store import disk
 from limpet.store.file_blobs import FileBlobs
 from limpet.store.run_directory import RunDirectory
 from limpet.store.runs import RunFilter, RunStore
-from limpet.store.sqlite import SqliteRunStore
 from limpet.store.verify_home import Report, verify_home
 
 _log: Final = logging.getLogger("limpet.engine")
@@ -52,12 +48,19 @@ SETTLE_AGAIN_S: Final = 0.5
 class Engine:
     """One for each home. `async with Engine(path) as engine`."""
 
-    def __init__(self, path: Path, config: Config | None = None, sinks: Sequence[ExecEventSink] = ()) -> None:
+    def __init__(
+        self,
+        path: Path,
+        config: Config | None = None,
+        sinks: Sequence[ExecEventSink] = (),
+        ground: Ground | None = None,
+    ) -> None:
         self.home = Home(path)
+        self._ground = ground or Ground()
         self._given_config = config
         self._sinks = sinks
         self.config = config or Config()
-        self.started_at_ms = time.time_ns() // 1_000_000
+        self.started_at_ms = clock.wall_ms()
         # Set by whoever wants this engine's process to end; the value says whether runs are to end with it.
         self.stop_asked = asyncio.Event()
         self.stop_kills_runs = False
@@ -89,24 +92,25 @@ class Engine:
             stack.callback(self.blobs.close)
             stack.callback(self.search_threads.shutdown, wait=False, cancel_futures=True)
             self._loop = asyncio.get_running_loop()
-            self._store = SqliteRunStore(self.home.database, on_news=self._hear_of_store)
+            self._store = self._ground.open_store(self.home, self._hear_of_store)
             stack.push_async_callback(asyncio.to_thread, self._store.close)
             stack.callback(self.thread.shutdown, cancel_futures=True)
             self.news = News(self.home, self.config, self._store, self.blobs, self._sinks)
             stack.push_async_callback(self.news.close)
-            durable = Durable(self.home.runs)
+            durable = self._ground.open_durable(self.home)
             stack.callback(durable.close)
             stack.callback(self._detach_all)
-            nursery = Nursery(self.home.nursery, self.home.log, cgroups.find_parent("limpet"))
+            nursery = self._ground.open_nursery(self.home)
             stack.push_async_callback(nursery.close)
             nursery.open()
             self._retention = Retention(
                 self.home, self._store, self._live.__contains__, self.news.will_prune, self.news.pruned
             )
-            await asyncio.to_thread(self._retention.recall)
+            pruned = await asyncio.to_thread(self._retention.recall)
             known = sorted(path.name for path in self.home.runs.iterdir() if is_made_id(path.name))
+            ids = IdMaker(self._ground.serial(), known[-1] if known else "")
+            known = [run_id for run_id in known if run_id not in pruned]
             await asyncio.to_thread(self.news.open, known)
-            ids = IdMaker(int.from_bytes(os.urandom(2)), known[-1] if known else "")
             self._starter = Starter(
                 self.home, self.config, nursery, durable, ids, self._new_run, self._on_keeper_gone, self._on_undone
             )
@@ -138,7 +142,7 @@ class Engine:
 
     async def _adopt_all(self, found: Sequence[str]) -> None:
         """All at once: each waits for its keeper's word, and none for another's. Then all queues go on."""
-        over = await asyncio.to_thread(self._store.known_over)
+        over = await adoption.trusted(self.home, self._store, set(found))
         await asyncio.gather(*(self._adopt(run_id) for run_id in found if run_id not in over))
         self._is_adopting = False
         self._starter.take_over([self._live[run_id] for run_id in sorted(self._live)])
@@ -146,11 +150,13 @@ class Engine:
     async def _adopt(self, run_id: str) -> None:
         live = LiveRun(Run(run_id=run_id), RunDirectory(self.home.run(run_id)), self._on_change)
         items = live.recall(self._store.get(run_id), self._store.place(run_id))
+        if live.is_taken_anew and live.run.created_at is not None:
+            self._store.forget(run_id)
         calling = adoption.call_keeper(live)
-        if adoption.is_preparation(live):
+        if self._store.get(run_id) is None and adoption.is_preparation(live):
             if calling is not None:
                 await adoption.hang_up(calling)
-            shutil.rmtree(live.directory.path, ignore_errors=True)
+            disk.remove_tree(live.directory.path)
             live.detach()
             return
         self._live[run_id] = live
@@ -162,10 +168,16 @@ class Engine:
         elif calling is None:
             self._on_change(live, items)
             await self._look_through(live)
+            self._live[run_id] = live  # one that is over may have been let go already
             self._settle(live, may_requeue=True)
         else:
             self._on_change(live, items)
             self._note_damage(live)
+            if adoption.is_idle(live):
+                await adoption.hang_up(calling)
+                await adoption.clear_unstarted(live)
+                self._settle(live)
+                return
             attaching = self.later(lambda: self._attach(live, calling))
             await asyncio.wait({attaching}, timeout=0 if live.is_unresponsive() else HELLO_WITHIN_S)
 
@@ -262,7 +274,7 @@ class Engine:
             await asyncio.wait({following})
         if live.run.awaits_watchers:
             # What is left of it would write to nobody.
-            await asyncio.to_thread(adoption.end_what_is_left, live.directory.keeper_journal)
+            await asyncio.to_thread(remains.end_what_is_left, live.directory.keeper_journal)
             sizes = {name: live.directory.spool_bytes(name) for name in live.run.streams or live.directory.spools()}
             await Watching(live, self.blobs, self.thread).look_through(sizes)
             live.catch_up()
@@ -391,8 +403,14 @@ class Engine:
         """Removes runs that are over; without bounds, as the configuration has it."""
         if older_than_ms is None and keep_bytes is None:
             older_than_ms, keep_bytes = self._configured_bounds()
-        now_ms = time.time_ns() // 1_000_000
-        return await self._retention.prune(now_ms, older_than_ms, keep_bytes, dry_run=dry_run)
+        now_ms = clock.wall_ms()
+        try:
+            return await self._retention.prune(now_ms, older_than_ms, keep_bytes, dry_run=dry_run)
+        except OSError as error:
+            message = (
+                f"what is to go could not be recorded, so it stays: {error.strerror}; make a little room on its disk"
+            )
+            raise Refusal("unavailable", message, reason="storage_full") from error
 
     def _configured_bounds(self) -> tuple[int | None, int | None]:
         bounds = self.config.retention
@@ -400,10 +418,10 @@ class Engine:
 
     async def _prune_now_and_then(self) -> None:
         """By a clock that cannot jump while this engine lives."""
-        started = time.monotonic()
+        started = clock.monotonic_s()
         while True:
             await asyncio.sleep(self.config.retention.check_s)
-            now_ms = self.started_at_ms + int((time.monotonic() - started) * 1000)
+            now_ms = self.started_at_ms + int((clock.monotonic_s() - started) * 1000)
             try:
                 await self._retention.prune(now_ms, *self._configured_bounds(), dry_run=False)
             except (OSError, Refusal) as error:

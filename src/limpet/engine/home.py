@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from limpet.model.errors import Refusal
+from limpet_keeper import system
 
 LOCK_NAME: Final = "daemon.lock"
 # What fits into a socket's address, less the closing NUL.
@@ -27,6 +28,8 @@ class Home:
         self.pruned = self.path / "pruned.journal"
         self.socket = self.path / "daemon.sock"
         self.log = self.path / "daemon.log"
+        # Whether the machine is another than that of the last engine here, or was started since.
+        self.has_rebooted = True
         self._lock_fd = -1
 
     def run(self, run_id: str) -> Path:
@@ -49,12 +52,14 @@ class Home:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(fd, 32, 0).decode(errors="replace").strip() or "unknown"
+            holder = os.pread(fd, 32, 0).decode(errors="replace").partition("\n")[0] or "unknown"
             os.close(fd)
             message = f"{self.path} is held by pid {holder}: use that daemon, stop it, or choose another LIMPET_HOME"
             raise Refusal("conflict", message, reason="home_held") from None
+        boot_id = system.boot_id()
+        self.has_rebooted = os.pread(fd, 256, 0).decode(errors="replace").split("\n")[1:2] != [boot_id]
         os.ftruncate(fd, 0)
-        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        os.pwrite(fd, f"{os.getpid()}\n{boot_id}\n".encode(), 0)
         self._lock_fd = fd
 
     def close(self) -> None:

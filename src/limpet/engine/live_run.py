@@ -2,10 +2,10 @@
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Callable, Generator, Sequence
 from typing import Final
 
+from limpet.engine import clock
 from limpet.engine.link import KeeperLink
 from limpet.model.facts import AnyFact, DaemonFact, Ended, Looked, Requeued, Stdin, Submitted, Synced, Wrote
 from limpet.model.items import Item, Place, take_in
@@ -29,11 +29,14 @@ class LiveRun:
         self.directory = directory
         self.on_change = on_change
         self.link: KeeperLink | None = None
+        # Whether what was known at the last recall did not count, its items included.
+        self.is_taken_anew = False
         self.keeper_journal = JournalReader(directory.keeper_journal)
         self.daemon_journal = DaemonJournal(directory.daemon_journal)
         # When it was last heard of output, or first looked at, by the monotonic clock.
-        self.last_output_s = time.monotonic()
-        self._waiting: set[asyncio.Future[None]] = set()
+        self.last_output_s = clock.monotonic_s()
+        # In the order in which they came.
+        self._waiting: dict[asyncio.Future[None], None] = {}
         self._listeners = 0
         self._heard_until: asyncio.TimerHandle | None = None
 
@@ -50,7 +53,7 @@ class LiveRun:
         self._close_journals()
         daemon, keeper = JournalReader(self.directory.daemon_journal), self._keeper_journal(place.attempt)
         asked = [fact for fact in daemon.read_new() if fact.n > place.daemon_records]
-        goes_on = daemon.records >= place.daemon_records and (bool(asked) or daemon.chain == place.daemon_chain)
+        goes_on = daemon.chain_at(place.daemon_bytes) == place.daemon_chain
         goes_on = keeper.go_to(place.keeper_bytes, place.keeper_chain, place.keeper_records) and goes_on
         last = place.attempt + sum(isinstance(fact, Requeued) for fact in asked)
         keepers = [keeper, *(self._keeper_journal(attempt) for attempt in range(place.attempt + 1, last + 1))]
@@ -62,7 +65,10 @@ class LiveRun:
         for each in (daemon, *keepers[:-1]):
             each.close()
         if is_odd and place != Place():
-            return self.recall()
+            items = self.recall()
+            self.is_taken_anew = True
+            return items
+        self.is_taken_anew = False
         self.run = known
         return [item for fact in merge_attempts(seen, asked) for item in self._know(fact)]
 
@@ -77,7 +83,7 @@ class LiveRun:
 
     def ask(self, make: Callable[[int, int, int], DaemonFact]) -> None:
         """Records what was asked: `make` gets its number, the time, and the keeper's record it stands behind."""
-        fact = make(self.daemon_journal.records + 1, time.time_ns() // 1_000_000, self.keeper_journal.records)
+        fact = make(self.daemon_journal.records + 1, clock.wall_ms(), self.keeper_journal.records)
         self.daemon_journal.append(fact)
         self._take([fact])
 
@@ -99,14 +105,17 @@ class LiveRun:
     def _know(self, fact: AnyFact) -> list[Item]:
         self.run, items = take_in(self.run, fact)
         if isinstance(fact, Wrote):
-            self.last_output_s = time.monotonic()
+            self.last_output_s = clock.monotonic_s()
         return items
 
     def place(self) -> Place:
         """How far both journals were taken in."""
         keeper, daemon = self.keeper_journal, self.daemon_journal
+        if self.run.attempt > self.directory.attempt:
+            # It was requeued just now: of the attempt to come nothing was taken in.
+            keeper = JournalReader(keeper.path)
         return Place(
-            attempt=self.directory.attempt,
+            attempt=max(self.run.attempt, self.directory.attempt),
             keeper_bytes=keeper.position,
             keeper_chain=keeper.chain,
             keeper_records=keeper.records,
@@ -169,11 +178,11 @@ class LiveRun:
     def next_change(self, change: "asyncio.Future[None] | None" = None) -> Generator["asyncio.Future[None]"]:
         """A future that is done at the next change from here on; one that is given may stand for several runs."""
         change = change or asyncio.get_running_loop().create_future()
-        self._waiting.add(change)
+        self._waiting[change] = None
         try:
             yield change
         finally:
-            self._waiting.discard(change)
+            self._waiting.pop(change, None)
 
     def wake_all(self) -> None:
         """Lets every waiter look again."""

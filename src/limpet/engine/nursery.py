@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import itertools
 import os
-import shutil
 import subprocess
 import sys
 from collections import deque
@@ -17,6 +16,7 @@ import msgspec
 import limpet_keeper
 from limpet.engine.link import KeeperLink
 from limpet.model.errors import Refusal
+from limpet.store import disk
 from limpet.store.run_directory import RunDirectory
 from limpet_keeper import system
 
@@ -42,22 +42,22 @@ class IdleKeeper(msgspec.Struct, frozen=True):
 
     def claim(self, path: Path) -> None:
         """From now on both are the run's, at `path`. OSError leaves nothing there."""
-        self.place.path.rename(path)
+        disk.rename(self.place.path, path)
         try:
-            self.kept.rename(RunDirectory(path).kept)
+            disk.rename(self.kept, RunDirectory(path).kept)
         except OSError:
-            shutil.rmtree(path, ignore_errors=True)
+            disk.remove_tree(path)
             raise
 
     def claim_attempt(self, run: RunDirectory) -> None:
         """From now on the keeper is that of the latest attempt of a run which has its directory."""
-        self.kept.rename(run.kept)
-        shutil.rmtree(self.place.path, ignore_errors=True)
+        disk.rename(self.kept, run.kept)
+        disk.remove_tree(self.place.path)
 
     def let_go(self) -> None:
         """The keeper sees that nobody wants it, goes, and removes its own directory."""
         self.link.close()
-        shutil.rmtree(self.place.path, ignore_errors=True)
+        disk.remove_tree(self.place.path)
 
 
 class Nursery:
@@ -81,7 +81,7 @@ class Nursery:
     def open(self) -> None:
         """Clears what a dead engine left, and prepares the first keepers."""
         for path in self._slots.iterdir():
-            shutil.rmtree(path, ignore_errors=True)
+            disk.remove_tree(path)
         self._refill()
 
     async def take(self) -> IdleKeeper:

@@ -3,14 +3,13 @@
 import asyncio
 import contextlib
 import errno
-import shutil
-import time
 from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 
 from limpet.config import Config
+from limpet.engine import clock
 from limpet.engine.ask import Ask, start_request, submitted
 from limpet.engine.durable import Durable
 from limpet.engine.home import Home
@@ -22,6 +21,7 @@ from limpet.engine.steering import withdraw
 from limpet.model.errors import Refusal
 from limpet.model.ids import IdMaker
 from limpet.model.run import Phase, Run
+from limpet.store import disk
 from limpet.store.run_directory import SCRIPT, START_REQUEST, RunDirectory
 
 # How soon a run whose turn it is looks again for room on its disk.
@@ -61,7 +61,7 @@ class Starter:
     async def start(self, ask: Ask) -> LiveRun:
         """Returns when the run's record is on disk, and it runs, waits for its turn, or could not start."""
         self._check_room()
-        run_id = self._ids.make(time.time_ns() // 1_000_000)
+        run_id = self._ids.make(clock.wall_ms())
         if ask.serial and not self.queue.enter(run_id, ask.session_id or run_id):
             return await asyncio.shield(asyncio.ensure_future(self._enqueue(run_id, ask)))
         try:
@@ -77,7 +77,7 @@ class Starter:
 
     def _check_room(self) -> None:
         least = self._config.store.min_free_bytes
-        free = shutil.disk_usage(self._home.path).free
+        free = disk.free_bytes(self._home.path)
         if free < least:
             message = f"only {free} bytes are free and store.min_free_bytes is {least}: make room, or prune"
             raise Refusal("unavailable", message, reason="storage_full")
@@ -126,7 +126,7 @@ class Starter:
         """Takes back a run of which nothing has begun."""
         live.detach()
         self._on_undone(live)
-        shutil.rmtree(live.directory.path, ignore_errors=True)
+        disk.remove_tree(live.directory.path)
         self.leave(live.run.run_id)
 
     def _record(self, live: LiveRun, ask: Ask) -> dict[str, Any]:
@@ -155,6 +155,7 @@ class Starter:
             live = self._new_run(Run(run_id=run_id))
             self._record(live, ask)
         except OSError as error:
+            disk.remove_tree(directory.path)
             self.leave(run_id)
             raise Refusal("unavailable", f"the run's directory could not be made: {error.strerror}") from error
         except Refusal:
@@ -176,9 +177,9 @@ class Starter:
             return
         self._queued[run.run_id] = live
         if run.queue_timeout_ms is not None:
-            waited_ms = time.time_ns() // 1_000_000 - (run.created_at or 0) if run.attempt == 1 else 0
+            waited_ms = clock.wall_ms() - (run.created_at or 0) if run.attempt == 1 else 0
             left_s = max(0, run.queue_timeout_ms - max(0, waited_ms)) / 1000
-            timer = asyncio.get_running_loop().call_later(left_s, withdraw, live, "timeout", TOO_LONG_MESSAGE)
+            timer = asyncio.get_running_loop().call_later(left_s, self._give_up, live, "timeout", TOO_LONG_MESSAGE)
             self._timers[run.run_id] = timer
         if not self.queue.is_waiting(run.run_id):
             self._begin_turn(live)
@@ -213,17 +214,24 @@ class Starter:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def _give_up(self, live: LiveRun, by: str, message: str) -> None:
+        """The run will not be started; recorded as soon as the disk takes it."""
+        try:
+            withdraw(live, by, message)
+        except OSError:
+            asyncio.get_running_loop().call_later(ROOM_AGAIN_S, self._give_up, live, by, message)
+
     async def _launch(self, live: LiveRun) -> None:
         request = _request_of(live)
         if request is None:
-            withdraw(live, "lost", NOT_KEPT_MESSAGE)
+            self._give_up(live, "lost", NOT_KEPT_MESSAGE)
             return
         while not live.run.is_over:
             try:
                 idle = await self._nursery.take()
             except Refusal as refusal:
                 if refusal.reason != "storage_full":
-                    withdraw(live, "self", refusal.message)
+                    self._give_up(live, "self", refusal.message)
                     return
                 await asyncio.sleep(ROOM_AGAIN_S)
                 continue
@@ -233,9 +241,16 @@ class Starter:
             self._stop_waiting(live.run.run_id)
             try:
                 idle.claim_attempt(RunDirectory(live.directory.path, live.run.attempt))
+                # Who finds it after a power cut is to see that it may have begun.
+                await asyncio.to_thread(live.directory.sync_records)
             except OSError as error:
                 idle.let_go()
-                withdraw(live, "self", f"could not start: its keeper's directory could not be had: {error.strerror}")
+                self._give_up(
+                    live, "self", f"could not start: its keeper's directory could not be had: {error.strerror}"
+                )
+                return
+            if live.run.is_over:
+                idle.let_go()
                 return
             live.begin_attempt()
             live.attach(idle.link, self._on_keeper_gone)

@@ -1,6 +1,6 @@
 """What is shown of a run, one numbered item after another: a pure function of its facts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal
 
 import msgspec
@@ -99,15 +99,16 @@ def _news(before: Run, fact: AnyFact, after: Run) -> Iterator[Item]:
     if after.capped and not before.capped:
         yield _event(fact, "output_capped", max_output_bytes=after.max_output_bytes)
     match fact:
-        case Hole() if fact.stream in after.streams and len(after.streams[fact.stream].holes) > len(
-            before.streams[fact.stream].holes
-        ):
-            yield _event(fact, "output_dropped", stream=fact.stream, start=after.streams[fact.stream].holes[-1][0])
+        case Hole():
+            yield from _dropped(before, fact, after, [fact.stream])
         case Stalled():
             yield _event(fact, "storage_full", errno=fact.errno, file=fact.file)
         case Resumed():
             yield _event(fact, "storage_resumed")
+        case Lost():
+            yield from _dropped(before, fact, after, fact.streams)
         case Requeued():
+            yield from _dropped(before, fact, after, fact.streams)
             yield _event(fact, "recovered", attempt=after.attempt)
         case Hit() if 0 <= fact.watcher < len(after.watch):
             yield _hit(after, fact)
@@ -142,6 +143,14 @@ def _hit(run: Run, fact: Hit) -> Item:
         end=fact.end,
         data=data,
     )
+
+
+def _dropped(before: Run, fact: AnyFact, after: Run, names: Iterable[str]) -> Iterator[Item]:
+    """Says where bytes began to go; that more of them go behind is not said again."""
+    for name in names:
+        known = before.streams[name].holes if name in before.streams else ()
+        if name in after.streams and len(after.streams[name].holes) > len(known):
+            yield _event(fact, "output_dropped", stream=name, start=after.streams[name].holes[-1][0])
 
 
 def _event(fact: AnyFact, name: str, **data: Any) -> Item:

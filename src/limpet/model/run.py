@@ -278,12 +278,14 @@ def _fold_watching(run: Run, fact: Hit | Suppressed) -> Run:
 
 
 def with_all_bytes(run: Run, at: int, sizes: dict[str, int]) -> Run:
-    """The run with all that a dead keeper wrote, whether it wrote that down or not: by the sizes of its spools."""
+    """The run with all that a dead keeper left, whether it wrote that down or not; what is gone of it is given up."""
     for name, size in sizes.items():
         stream = run.streams.get(name, Stream())
         known = stream.bytes - stream.parts[-1]
         if size > known:
             run = _fold_wrote(run, Wrote(n=0, at=at, stream=name, start=known, end=size))
+        elif size < known:
+            run = _with_stream(run, name, stream.cut(size))
     return run
 
 
@@ -294,7 +296,7 @@ def _fold_lost(run: Run, fact: Lost) -> Run:
         stream = run.streams.get(name, Stream())
         run = _with_stream(run, name, stream.closed(stream.bytes if stream.ended_at is None else None))
     if run.is_over:
-        return msgspec.structs.replace(run, survivors=fact.survivors)
+        return msgspec.structs.replace(run, survivors=fact.survivors, keeper=None)
     return msgspec.structs.replace(
         run,
         phase=Phase.ENDED,
@@ -303,6 +305,7 @@ def _fold_lost(run: Run, fact: Lost) -> Run:
         survivors=fact.survivors,
         finished_at=fact.at,
         stopping=False,
+        keeper=None,
     )
 
 

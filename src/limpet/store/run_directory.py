@@ -3,8 +3,11 @@
 import contextlib
 import fcntl
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
+
+from limpet.store import disk
 
 KEEPER_JOURNAL: Final = "keeper.journal"
 DAEMON_JOURNAL: Final = "daemon.journal"
@@ -47,7 +50,7 @@ class RunDirectory:
 
         Their names are on disk ahead of what they will hold.
         """
-        self.path.mkdir(mode=0o700)
+        disk.make_directory(self.path)
         for name in (DAEMON_JOURNAL, START_REQUEST):
             self.write_private(name, b"")
         sync_directory(self.path)
@@ -57,9 +60,9 @@ class RunDirectory:
         return [name for name in STREAMS if self.spool_path(name).exists()]
 
     def is_bare(self) -> bool:
-        """Whether it holds nothing but what is laid out ahead of any run, and a script that was to be one."""
-        empty = {DAEMON_JOURNAL, START_REQUEST, *(self.spool_path(name).name for name in STREAMS)}
-        laid_out = {self.kept.name, KEEPER_JOURNAL, CONTROL_SOCKET, SCRIPT}
+        """Whether it holds nothing but what is laid out ahead of any run, and what one was to be started with."""
+        empty = {DAEMON_JOURNAL, *(self.spool_path(name).name for name in STREAMS)}
+        laid_out = {self.kept.name, KEEPER_JOURNAL, CONTROL_SOCKET, SCRIPT, START_REQUEST}
         kept = self.kept.iterdir() if self.kept.is_dir() else ()
         return all(
             path.name in laid_out or (path.name in empty and path.lstat().st_size == 0)
@@ -98,39 +101,42 @@ class RunDirectory:
 
     def write_private(self, name: str, data: bytes) -> None:
         """A file of the daemon's that only its owner may read, whatever the umask: new, or laid out empty ahead."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        fd = os.open(self.path / name, flags, 0o600)
+        fd = disk.open_to_write(self.path / name)
         try:
             os.fchmod(fd, 0o600)
-            view = memoryview(data)
-            while view:
-                view = view[os.write(fd, view) :]
+            disk.write_at(fd, data, 0)
         finally:
             os.close(fd)
 
-    def sync_spool(self, stream: str) -> None:
-        """Puts the latest attempt's spool on disk; may take a while."""
-        with contextlib.suppress(FileNotFoundError):
-            self.sync(f"{self.attempt}/{self.spool_path(stream).name}")
+    def sync_kept(self, streams: Iterable[str]) -> None:
+        """Puts the latest attempt's journal and spools on disk; may take a while."""
+        for path in (self.keeper_journal, *map(self.spool_path, streams)):
+            with contextlib.suppress(FileNotFoundError):
+                self.sync(f"{self.attempt}/{path.name}")
 
     def sync(self, name: str) -> None:
         """Puts a file of the run's on disk; may take a while."""
         fd = os.open(self.path / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
-            os.fsync(fd)
+            disk.sync(fd)
         finally:
             os.close(fd)
 
     def remove_start(self, *, with_script: bool) -> None:
         """Removes what the run was started with, secrets and all; its script where that holds one."""
         for name in (START_REQUEST, SCRIPT) if with_script else (START_REQUEST,):
-            (self.path / name).unlink(missing_ok=True)
+            disk.remove(self.path / name)
+
+    def sync_records(self) -> None:
+        """Puts what was asked, and the names in here, on disk; may take a while."""
+        self.sync(DAEMON_JOURNAL)
+        sync_directory(self.path)
 
 
 def sync_directory(path: Path) -> None:
     """Puts the names in a directory on disk."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(fd)
+        disk.sync(fd)
     finally:
         os.close(fd)

@@ -29,7 +29,7 @@ from limpet.model.merge import merge_attempts
 from limpet.model.run import Run
 from limpet.model.secrets import REDACTED
 from limpet.store.run_directory import DAEMON_JOURNAL, KEEPER_JOURNAL, SCRIPT, RunDirectory
-from limpet.store.stored_runs import StoredRuns
+from limpet.store.stored_runs import Stored
 from limpet_keeper.journal import decode_lines
 
 _READ_BYTES: Final = 1 << 20
@@ -91,7 +91,7 @@ class _Journal:
 class RunCheck:
     """All checks of one run; `findings` holds what they found, `bytes` how much they read."""
 
-    def __init__(self, path: Path, stored: StoredRuns | None) -> None:
+    def __init__(self, path: Path, stored: Stored | None) -> None:
         self.directory = RunDirectory(path)
         self.run_id = path.name
         self.findings: list[Finding] = []
@@ -173,9 +173,9 @@ class RunCheck:
             size = (self.directory.path / file).lstat().st_size
             if isinstance(sealed, Sealed) and stream in sealed.streams:
                 self._check_seal(file, size, sealed.streams[stream])
-            elif size < end:
+            elif size < end and (is_alive or told is None or size != told.get(stream)):
                 self.say(file, "spool_short", f"it has {size} bytes, its journal says {end}", size, None)
-            elif not is_alive and told is not None and size != max(end, told.get(stream, 0)):
+            elif not is_alive and told is not None and size not in (told.get(stream), max(end, told.get(stream, 0))):
                 problem = "spool_short" if size < told.get(stream, 0) else "spool_long"
                 self.say(file, problem, f"it has {size} bytes; {told.get(stream, 0)} were counted", size, None)
         if not is_alive and sealed is None and told is None and self.row is not None and self.row.is_over:
@@ -271,7 +271,7 @@ def _told_afterwards(daemon: _Journal, attempt: int) -> dict[str, int] | None:
     return None
 
 
-def _items_of(stored: StoredRuns, run: Run) -> Iterator[Item]:
+def _items_of(stored: Stored, run: Run) -> Iterator[Item]:
     after = 0
     while after < run.last_seq:
         page = stored.items(run.run_id, after, min(_ITEMS_AT_ONCE, run.last_seq - after))
