@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from prove import disk_full_cycles, full_speed, hostile_trees, keeper_kills
+from prove import disk_full_cycles, full_speed, histories, hostile_trees, keeper_kills
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reports" / "prove.md"
 HEAD = """# Long proofs
@@ -27,6 +27,7 @@ PROOFS: dict[str, tuple[Callable[[int], str], int]] = {
     "hostile_trees": (hostile_trees.prove, 1000),
     "disk_full_cycles": (disk_full_cycles.prove, 500),
     "full_speed": (full_speed.prove, 1024),
+    "histories": (histories.prove, 50_000),
 }
 
 
