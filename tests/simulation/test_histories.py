@@ -24,6 +24,7 @@ REMEMBERED = {
     1090: "output that a power cut took was called tampering, and nothing of the run could be read",
     1128: "a run was started twice in one attempt",
     1296: "a crash right behind `requeued` had the next attempt's journal skipped",
+    3236: "a daemon that crashed while it compared rows with files after a power cut was the last that did",
     3191: "a run whose time in the queue was over on a full disk waited for ever",
     4470: "a failed sync of what was pruned kept the daemon from starting",
     6662: "output of a lost run that a later power cut took was called tampering",

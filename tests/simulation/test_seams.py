@@ -12,13 +12,6 @@ CHANGES = {"rename", "unlink", "rmtree", "mkdir", "fsync", "fdatasync", "pwrite"
 TIMES = {"time_ns", "monotonic", "monotonic_ns", "urandom"}
 # What a history goes through; other parts keep files and clocks of their own.
 CHANGING = ("engine/adoption", "engine/live_run", "engine/nursery", "engine/retention", "engine/starting")
-    "engine/adoption",
-    "engine/live_run",
-    "engine/nursery",
-    "engine/retention",
-    "engine/starting",
-    "engine/steering",
-)
 FILES = ("store/journals", "store/run_directory", "engine/durable")
 
 

@@ -117,6 +117,10 @@ class Engine:
             stack.push_async_callback(self._starter.close)
             stack.push_async_callback(self._end_tasks)
             await self._adopt_all(known)
+            if self.home.has_rebooted:
+                with contextlib.suppress(Refusal):  # else the next engine compares again
+                    await asyncio.to_thread(self._store.flush)
+                    self.home.note_boot()
             await asyncio.to_thread(self.news.meet, known)
             self.later(self.news.load)
             self.later(self._prune_now_and_then)

@@ -59,8 +59,13 @@ class Home:
         boot_id = system.boot_id()
         self.has_rebooted = os.pread(fd, 256, 0).decode(errors="replace").split("\n")[1:2] != [boot_id]
         os.ftruncate(fd, 0)
-        os.pwrite(fd, f"{os.getpid()}\n{boot_id}\n".encode(), 0)
+        os.pwrite(fd, f"{os.getpid()}\n{'' if self.has_rebooted else boot_id}\n".encode(), 0)
         self._lock_fd = fd
+
+    def note_boot(self) -> None:
+        """What is kept here was compared since the machine started: the next engine need not."""
+        os.pwrite(self._lock_fd, f"{os.getpid()}\n{system.boot_id()}\n".encode(), 0)
+        self.has_rebooted = False
 
     def close(self) -> None:
         """Gives the home free for the next."""

@@ -30,6 +30,7 @@ class SeenStore(MemoryRunStore):
         super().__init__()
         self._machine = machine
         self.done = list(done)
+        self._flushed = 0
         for _, name, arguments in self.done:
             getattr(MemoryRunStore, name)(self, *arguments)
 
@@ -61,11 +62,14 @@ class SeenStore(MemoryRunStore):
     def one_moment(self) -> Generator[None]:
         yield
 
+    def flush(self) -> None:
+        self._flushed = len(self.done)
+
     def crash(self) -> None:
         """The last commits may not have been made."""
         since_s = self._machine.world.now_s - COMMITS_BEHIND_S
         sure = sum(when < since_s for when, _, _ in self.done)
-        self.roll_back(self._machine.world.random.randint(sure, len(self.done)))
+        self.roll_back(self._machine.world.random.randint(max(sure, self._flushed), len(self.done)))
 
     def roll_back(self, count: int) -> None:
         """Only so many of its changes were ever made."""
