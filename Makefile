@@ -11,7 +11,7 @@ ifneq ($(wildcard /etc/ssl/certs/ca-certificates.crt),)
 export UV_SYSTEM_CERTS ?= true
 endif
 
-.PHONY: env test check lint demo bench fuzz prove lock clean
+.PHONY: env test check lint demo bench bench-peers fuzz prove lock clean
 
 env: $(STAMP)
 
@@ -41,6 +41,9 @@ demo: env
 
 bench: env
 	$(BIN)/python -m bench
+
+bench-peers: env
+	$(BIN)/python -m bench S2 S4 S6 S7 GROW --peers
 
 fuzz: env
 	$(BIN)/python -m fuzz

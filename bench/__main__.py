@@ -1,4 +1,4 @@
-"""`python -m bench [SCENARIO ...] [--quick]`: measures, prints a table, writes JSON; exits 1 when a goal is missed."""
+"""`python -m bench [SCENARIO ...]`: measures, prints a table, writes JSON; exits 1 when a goal is missed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import background, calls, matching, memory, report, shells, store, streams
+from bench import background, calls, crowd, growth, matching, memory, pages, report, shells, store, streams, waits
 from bench.measure import Row, Setting
 
 SCENARIOS: dict[str, Callable[[Setting], list[Row]]] = {
@@ -19,6 +19,10 @@ SCENARIOS: dict[str, Callable[[Setting], list[Row]]] = {
     "S3a": streams.through_pipes,
     "S3d": streams.through_the_daemon,
     "S3b": streams.through_a_pty,
+    "S4": waits.on_markers,
+    "S6": crowd.at_once,
+    "S7": pages.at_random,
+    "GROW": growth.slopes,
     "MEM": memory.keepers,
     "STORE": store.doors,
     "MATCH": matching.watchers,
@@ -29,6 +33,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"of {', '.join(SCENARIOS)}; default: all")
     parser.add_argument("--quick", action="store_true", help="fewer and smaller rounds: shows order, decides nothing")
+    parser.add_argument("--peers", action="store_true", help="peers beside limpet, set up if they are not (S2, S4, S6)")
     parser.add_argument("--dir", type=Path, help="where the measured files go; default: the temporary directory")
     parser.add_argument("--json", type=Path, default=report.RESULTS / "latest.json", help="where the figures go")
     asked = parser.parse_args()
@@ -42,7 +47,7 @@ def main() -> int:
     for name in names:
         with tempfile.TemporaryDirectory(prefix="limpet-bench-", dir=asked.dir) as scratch:
             try:
-                measured = SCENARIOS[name](Setting(Path(scratch), asked.quick))
+                measured = SCENARIOS[name](Setting(Path(scratch), asked.quick, asked.peers))
             except Exception:  # noqa: BLE001 - one broken scenario must not hide the figures of the others
                 traceback.print_exc()
                 broken.append(name)

@@ -8,7 +8,8 @@ from contextlib import AsyncExitStack
 
 from bench.background import limit_ms
 from bench.daemons import Caller, Daemon, answer, has_in_process, in_process
-from bench.measure import Row, Series, Setting, summary
+from bench.measure import Beside, Row, Series, Setting, summary
+from bench.peers.side import Peers
 
 CALLS = ("shell spawn", "runs.wait", "runs.read")
 
@@ -40,7 +41,9 @@ async def _measure(setting: Setting, daemon: Daemon) -> list[Row]:
     scratch = setting.directory("limit")
     rounds, each = setting.rounds(10, 3), setting.rounds(25, 10)
     limit: Series = []
+    beside = Beside()
     async with AsyncExitStack() as stack:
+        peers = stack.enter_context(Peers(setting))
         sides = {"through the daemon": Echo(await stack.enter_async_context(daemon.client()))}
         if has_in_process():
             engine = await stack.enter_async_context(in_process(setting.directory("home-of-engine")))
@@ -50,11 +53,23 @@ async def _measure(setting: Setting, daemon: Daemon) -> list[Row]:
             for side in sides.values():
                 for _ in range(each):
                     await side.once()
+            peers.ask(beside, "echo", count=each)
     goals = {"through the daemon": 2.0, "in this process": 1.5}
     rows: list[Row] = []
     for name, side in sides.items():
-        facts = summary(side.took_ms)
-        rows.append(Row("S2", f"`echo hi`, {name}", "ms", side.took_ms, limit, at_most=goals[name], facts=facts))
+        rows.append(
+            Row(
+                "S2",
+                f"`echo hi`, {name}",
+                "ms",
+                side.took_ms,
+                limit,
+                at_most=goals[name],
+                facts=summary(side.took_ms),
+                peers={} if rows else beside.of("ms"),
+                missing={} if rows else beside.missing,
+            )
+        )
         for call, series in side.calls_ms.items():
             rows.append(Row("S2", f"of that, {call}, {name}", "ms", series, facts=summary(series)))
     return rows

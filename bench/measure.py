@@ -19,6 +19,7 @@ class Setting:
 
     scratch: Path
     quick: bool
+    peers: bool = False
 
     def rounds(self, full: int, quick: int) -> int:
         return quick if self.quick else full
@@ -27,6 +28,22 @@ class Setting:
         path = self.scratch / name
         path.mkdir(parents=True, exist_ok=True)
         return path
+
+
+@dataclass
+class Beside:
+    """What peers took for the same: series by peer and figure, and for each that has none, why."""
+
+    series: dict[str, dict[str, Series]] = field(default_factory=dict[str, dict[str, Series]])
+    missing: dict[str, str] = field(default_factory=dict[str, str])
+
+    def take(self, peer: str, answer: dict[str, Series]) -> None:
+        for figure, values in answer.items():
+            self.series.setdefault(peer, {}).setdefault(figure, []).extend(values)
+
+    def of(self, figure: str) -> dict[str, Series]:
+        """One figure of all peers that have it."""
+        return {peer: figures[figure] for peer, figures in self.series.items() if figure in figures}
 
 
 @dataclass(frozen=True)
@@ -43,6 +60,9 @@ class Row:
     of_value: bool = False
     """The bounds are on limpet's own figure, not on the ratio."""
     facts: Facts = field(default_factory=dict[str, Any])
+    peers: dict[str, Series] = field(default_factory=dict[str, Series])
+    missing: dict[str, str] = field(default_factory=dict[str, str])
+    """The peers without a figure, and why."""
 
     @property
     def ratio(self) -> float | None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.measure import Facts, Row, median
+from bench.measure import Facts, Row, median, quantile
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -55,13 +55,26 @@ def table(rows: Sequence[Row]) -> str:
         own = figure(median(row.limpet))
         lines.append((row.scenario, row.what, row.unit, limit, own, ratio, required(row), verdict(row)))
     widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
-    return "\n".join(
+    told = [
         "  ".join(
             cell.rjust(width) if 3 <= place <= 5 else cell.ljust(width)
             for place, (cell, width) in enumerate(zip(line, widths, strict=True))
         ).rstrip()
         for line in lines
-    )
+    ]
+    for place in range(len(rows), 0, -1):
+        told[place + 1 : place + 1] = beside(rows[place - 1])
+    return "\n".join(told)
+
+
+def beside(row: Row) -> list[str]:
+    """What peers took, the least first; then who is missing, and why."""
+    known = sorted(row.peers.items(), key=lambda peer: median(peer[1]))
+    lines = [
+        f"    {name}: {figure(median(values))} {row.unit}, p99 {figure(quantile(values, 0.99))}"
+        for name, values in known
+    ]
+    return [*lines, *(f"    {name}: none: {why}" for name, why in row.missing.items())]
 
 
 def as_json(environment: Facts, rows: Sequence[Row]) -> str:
@@ -80,6 +93,8 @@ def as_json(environment: Facts, rows: Sequence[Row]) -> str:
             "limit_values": row.limit,
             "limpet_values": row.limpet,
             "facts": row.facts,
+            "peers": row.peers,
+            "missing": row.missing,
         }
         for row in rows
     ]

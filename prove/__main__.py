@@ -9,10 +9,25 @@ import platform
 import re
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from prove import disk_full_cycles, full_speed, histories, hostile_trees, keeper_kills
+from prove import (
+    daemon_kills,
+    daemon_sweep,
+    disk_full_cycles,
+    full_speed,
+    histories,
+    hostile_trees,
+    keeper_kills,
+    keepers_lost,
+    mutations,
+    planted_damage,
+    power_cuts,
+    soak,
+    store_lost,
+)
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reports" / "prove.md"
 HEAD = """# Long proofs
@@ -23,11 +38,19 @@ last whole run of that proof; a violation is reported as such, and makes the com
 BLOCK = re.compile(r"^(## (\w+)\n.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 # name -> the proof, and how many rounds make it whole
 PROOFS: dict[str, tuple[Callable[[int], str], int]] = {
+    "daemon_kills": (daemon_kills.prove, 1000),
     "keeper_kills": (keeper_kills.prove, 300),
+    "daemon_sweep": (daemon_sweep.prove, 1000),
+    "keepers_lost": (keepers_lost.prove, 300),
     "hostile_trees": (hostile_trees.prove, 1000),
     "disk_full_cycles": (disk_full_cycles.prove, 500),
+    "store_lost": (store_lost.prove, 1000),
+    "planted_damage": (planted_damage.prove, 10_000),
+    "power_cuts": (power_cuts.prove, 200),
+    "soak": (soak.prove, 600),
     "full_speed": (full_speed.prove, 1024),
     "histories": (histories.prove, 50_000),
+    "mutations": (mutations.prove, len(mutations.breaks())),
 }
 
 
@@ -53,6 +76,7 @@ def one(name: str, scale: float) -> bool:
     try:
         report, held = prove(max(1, round(rounds * scale))), True
     except AssertionError as violation:
+        traceback.print_exc()
         report, held = f"VIOLATED: {violation}", False
     report += f"\n{time.monotonic() - began:.0f} s"
     print(report, flush=True)

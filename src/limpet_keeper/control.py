@@ -47,6 +47,7 @@ FIELDS: dict[str, dict[str, tuple[tuple[type, ...], bool]]] = {
         "sync_ms": (_NUMBER, False),
         "rlimits": (_OBJECT, False),
         "cgroups": (_LIST, False),
+        "shells": ((str, type(None)), False),
     },
     "write": {"data": (_TEXT, True), "close": (_FLAG, False), "secret": (_FLAG, False)},
     "cancel": {"of": (_NUMBER, True)},
@@ -54,6 +55,10 @@ FIELDS: dict[str, dict[str, tuple[tuple[type, ...], bool]]] = {
     "signal": {"signal": (_TEXT, True), "to": (_TEXT, False)},
     "kill": {"signal": (_TEXT, False), "grace_ms": (_NUMBER, False), "by": (_TEXT, False)},
     "wake": {"on": (_TEXT, True)},
+    "shell": {},
+    "shell_gone": {"code": ((int, type(None)), True), "signal": ((int, type(None)), True)},
+    "deliver": {"line": (_TEXT, True), "block": (_TEXT, True)},
+    "reset": {},
 }
 WAKES = ("never", "state", "every")
 

@@ -26,6 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from limpet_keeper.conversation import Conversation
     from limpet_keeper.tree import Found
 
     Json = dict[str, Any]
@@ -56,6 +57,7 @@ class Keeper:
         self.exit: Json | None = None
         self.stdin: Stdin | None = None
         self.terminal_fd = -1
+        self.conversation: Conversation | None = None
         self._start_reply: tuple[Connection, float | None]
         # What came while the launcher was becoming the command: applied right after, in order.
         self._held: list[tuple[Connection, Json]] = []
@@ -165,6 +167,9 @@ class Keeper:
                 _make_cgroup(group["path"], group["settings"])
         except OSError as error:
             refusal = {"part": step, "errno": system.error_name(error), "message": os.strerror(error.errno or 0)}
+        if refusal is None:
+            # It makes itself ready beside the record, and goes no further before that stands.
+            self.launcher.tell(self.settings, terminal)
         is_pty = self.settings.pty is not None
         streams = ["pty"] if is_pty else ["stdout", "stderr"]
         who = {"pid": self.launcher.pid, "start_time": self.launcher.start_time}
@@ -176,17 +181,7 @@ class Keeper:
             self._not_started(**refusal)
             return
         self.loop.watch(self.launcher.status, READ, self._on_executed)
-        self.launcher.go(
-            {
-                "argv": self.settings.argv,
-                "cwd": self.settings.cwd,
-                "env": self.settings.env,
-                "rlimits": self.settings.rlimits,
-                "cgroups": self.settings.cgroups,
-                "stdin": self.settings.stdin,
-                "terminal": terminal,
-            }
-        )
+        self.launcher.go()
 
     def _open_terminal(self, rows: int, cols: int) -> str:
         self.terminal_fd, slave = os.openpty()
@@ -230,6 +225,7 @@ class Keeper:
                 os.close(fd)
             self.stdin = Stdin(self.terminal_fd, True, self.journal, self.loop)
             streams = [Stream(self.terminal_fd, self.spools[0], True)]
+            self._converse(streams[0])
         else:
             self.stdin = Stdin(ours.stdin, False, self.journal, self.loop)
             if self.settings.stdin == "null":
@@ -241,6 +237,16 @@ class Keeper:
                 _enlarge(fd)
                 streams.append(Stream(fd, spool, False))
         self.storage.open(streams, self.settings, self.directory_fd)
+
+    def _converse(self, stream: Stream) -> None:
+        """Where the run is a conversation, prompts are looked for in what it says."""
+        if self.settings.shells is not None:
+            from limpet_keeper.conversation import (
+                Conversation,
+            )  # of no use to other runs, each of which would pay for it
+
+            self.conversation = Conversation(self)
+            stream.folder = self.conversation.markers
 
     def _not_started(self, part: str, errno: str, message: str) -> None:
         self.launcher.abandon()
@@ -319,6 +325,8 @@ class Keeper:
         return "oom" if oom else "self"
 
     def _on_read(self) -> None:
+        if self.conversation is not None:
+            self.conversation.tell()
         if self.phase == DRAINING:
             self.timers.set("quiet", QUIET_S, self._on_drained)
 

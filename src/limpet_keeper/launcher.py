@@ -9,6 +9,7 @@ import sys
 
 from limpet_keeper import lean_json, system
 from limpet_keeper.bare import signal
+from limpet_keeper.settings import Settings
 from limpet_keeper.tree import write_file
 
 TYPE_CHECKING = False
@@ -16,20 +17,17 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     Json = dict[str, Any]
+    Request = tuple[list[str], str, dict[str, str], dict[str, int], list[Json], str, str | None, str | None]
 
 # Done once ahead, with a program that is none: what the way to a real one touches is then in memory of its own.
-REHEARSAL = {
-    "argv": ["", "-c", ""],
-    "cwd": "/",
-    "env": {"PATH": "/", "HOME": "/", "LANG": "C"},
-    "rlimits": {},
-    "cgroups": [],
-    "stdin": "null",
-    "terminal": None,
-}
+REHEARSAL = Settings()
+REHEARSAL.argv, REHEARSAL.env = ["", "-c", ""], {"PATH": "/", "HOME": "/", "LANG": "C"}
 
 # Small enough that no memory has to be mapped for it.
 READ_BYTES = 1 << 16
+# How many bytes say how long the request is.
+LENGTH_BYTES = 8
+GO = b"!"
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -63,12 +61,22 @@ class Launcher:
         """Waits until it stands ready; whether it joined its cgroup."""
         return os.read(self.status, 1) == b"+"
 
-    def go(self, request: Json) -> None:
+    def tell(self, run: Settings, terminal: str | None) -> None:
+        """Says what it will become: it takes all steps but the last one."""
+        data = marshal.dumps(_request(run, terminal))
+        self._write(len(data).to_bytes(LENGTH_BYTES, "little") + data)
+
+    def go(self) -> None:
         """Lets it become the command; `status` then gives a refusal, or end of file once the program runs."""
-        data = memoryview(marshal.dumps(request))
-        while data:
-            data = data[os.write(self._go, data) :]
+        self._write(GO)
         os.close(self._go)
+
+    def _write(self, data: bytes) -> None:
+        try:
+            while data:
+                data = data[os.write(self._go, data) :]
+        except BrokenPipeError:
+            pass  # it was refused something, or killed: `status` and its end tell
 
     def abandon(self) -> None:
         """Ends it: there will be no command."""
@@ -95,17 +103,24 @@ def _wait_and_become(go: int, status: int, pipes: tuple[int, int, int], cgroup: 
         system.handle(system.IGNORED, signal.SIG_DFL)
         os.umask(umask)
         joined = _join(cgroup)
-        _become(REHEARSAL, pipes)
+        _become(_request(REHEARSAL, None), pipes, -1)
         os.write(status, b"+" if joined else b"-")
-        parts: list[bytes] = []
-        while part := os.read(go, READ_BYTES):
-            parts.append(part)
-        if parts:
-            os.write(status, lean_json.encode(_become(marshal.loads(b"".join(parts)), pipes)).encode())
+        length = int.from_bytes(_read_exactly(go, LENGTH_BYTES), "little")
+        request = _read_exactly(go, length)
+        if length and len(request) == length and (refusal := _become(marshal.loads(request), pipes, go)):
+            os.write(status, lean_json.encode(refusal).encode())
         else:
             code = 0  # the keeper went away before it was started
     finally:
         os._exit(code)
+
+
+def _read_exactly(fd: int, count: int) -> bytes:
+    """That many bytes, fewer only when no more will come."""
+    data = b""
+    while len(data) < count and (part := os.read(fd, min(READ_BYTES, count - len(data)))):
+        data += part
+    return data
 
 
 def _join(cgroup: str | None) -> bool:
@@ -118,28 +133,39 @@ def _join(cgroup: str | None) -> bool:
     return True
 
 
-def _become(request: Json, pipes: tuple[int, int, int]) -> Json:
-    """Executes the program; it returns only to say what was in the way."""
+def _request(run: Settings, terminal: str | None) -> Request:
+    return run.argv, run.cwd, run.env, run.rlimits, run.cgroups, run.stdin, terminal, run.shells
+
+
+def _become(request: Request, pipes: tuple[int, int, int], go: int) -> Json | None:
+    """Executes the program once `go` says so; it returns only to say what was in the way, None when nobody said so."""
+    words, cwd, variables, rlimits, cgroups, stdin, terminal, directory = request
     part = "cgroup"
     refusal: OSError | ValueError
     try:
-        for group in request["cgroups"]:
+        for group in cgroups:
             write_file(f"{group['path']}/cgroup.procs", b"0")
         part = "rlimit"
-        _limit(request["rlimits"])
+        _limit(rlimits)
         part = "cwd"
-        os.chdir(request["cwd"])
-        part = "stdin" if request["terminal"] is None else "pty"
-        _open_stdio(request["terminal"], request["stdin"], pipes)
+        os.chdir(cwd)
+        part = "stdin" if terminal is None else "pty"
+        _open_stdio(terminal, stdin, pipes)
         part = "env"
-        env = {os.fsencode(name): os.fsencode(value) for name, value in request["env"].items()}
+        env = {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
         if any(b"\0" in name + value or b"=" in name or not name for name, value in env.items()):
             raise ValueError("a name or value of the environment holds a NUL, or a name is empty or holds '='")
         part = "argv"
-        argv = [os.fsencode(word) for word in request["argv"]]
+        argv = [os.fsencode(word) for word in words]
         if any(b"\0" in word for word in argv):
             raise ValueError("a word of the command holds a NUL")
         part = "program"
+        if go >= 0 and os.read(go, 1) != GO:
+            return None
+        if directory is not None:
+            from limpet_keeper import shells
+
+            shells.keep(argv, env, directory)
         _execute(argv, env)
     except (OSError, ValueError) as error:
         refusal = error
@@ -148,7 +174,7 @@ def _become(request: Json, pipes: tuple[int, int, int]) -> Json:
         return {"part": part, "errno": "EPERM" if part == "rlimit" else "EINVAL", "message": str(refusal)}
     name = system.error_name(refusal)
     if name == "E2BIG":
-        part = "env" if len(str(request["env"])) > len(str(request["argv"])) else "argv"
+        part = "env" if len(str(variables)) > len(str(words)) else "argv"
     return {"part": part, "errno": name, "message": os.strerror(refusal.errno or 0)}
 
 
@@ -184,10 +210,12 @@ def _execute(argv: list[bytes], env: dict[bytes, bytes]) -> NoReturn:
     if b"/" in program:
         os.execve(program, argv, env)
     path = env.get(b"PATH", DEFAULT_PATH.encode())
+    places = [(directory or b".") + b"/" + program for directory in path.split(b":")]
     refused: OSError | None = None
-    for directory in path.split(b":"):
+    # To look is quicker than to be refused. Where it is nowhere to be seen, the system's own word counts.
+    for place in [place for place in places if os.access(place, os.F_OK)] or places:
         try:
-            os.execve((directory or b".") + b"/" + program, argv, env)
+            os.execve(place, argv, env)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:

@@ -17,6 +17,9 @@ TERMINAL_BYTES = 96 << 10
 # A read below this says that the command writes little at a time. A terminal never holds much: there it must be less.
 SMALL_PIPE_BYTES = 16 << 10
 SMALL_TERMINAL_BYTES = 2 << 10
+# How long output may gather while nobody listens. A terminal takes 68 KiB meanwhile, and then its command stands still.
+GATHER_PIPE_S = 0.01
+GATHER_TERMINAL_S = 0.002
 
 
 class Stream:
@@ -29,14 +32,16 @@ class Stream:
         self.is_open = True
         self.is_watched = False
         self.last_read_at = 0.0
+        self.was_small = False
         self.small_bytes = SMALL_TERMINAL_BYTES if is_terminal else SMALL_PIPE_BYTES
-        self._folder = Folder() if is_terminal else None
+        self.gather_s = GATHER_TERMINAL_S if is_terminal else GATHER_PIPE_S
+        self.folder = Folder() if is_terminal else None
         os.set_blocking(fd, False)
 
     def read(self, buffer: memoryview) -> int | None:
         """Takes what is there into the spool; how many bytes it read, 0 at the end of file, None for nothing now."""
-        if self._folder is not None:
-            return self._read_terminal(buffer, self._folder)
+        if self.folder is not None:
+            return self._read_terminal(buffer, self.folder)
         try:
             count = os.readv(self.fd, (buffer,))
         except (BlockingIOError, InterruptedError):

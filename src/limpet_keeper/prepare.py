@@ -86,7 +86,7 @@ def let_go(*fds: int) -> None:
 def _make_cgroup(parent: str | None, directory: str) -> str | None:
     if parent is None:
         return None
-    path = f"{parent}/{os.path.basename(directory)}.{os.getpid()}"
+    path = f"{parent}/{'-'.join(directory.split('/')[-2:])}.{os.getpid()}"
     try:
         os.mkdir(path)
     except OSError:

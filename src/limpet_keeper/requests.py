@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from limpet_keeper.conversation import Conversation
     from limpet_keeper.keeper import Keeper
 
     Json = dict[str, Any]
@@ -126,6 +127,29 @@ def kill(keeper: Keeper, _connection: Connection, request: Json) -> Json:
     return {}
 
 
+def _conversation(keeper: Keeper) -> Conversation:
+    if keeper.conversation is None:
+        raise Refused("conflict", "the run is no conversation")
+    return keeper.conversation
+
+
+def shell(keeper: Keeper, connection: Connection, request: Json) -> None:
+    _conversation(keeper).take_shell(connection, request.get("id"))
+
+
+def shell_gone(keeper: Keeper, connection: Connection, request: Json) -> Json:
+    return {"prompted": _conversation(keeper).lose_shell(connection, request["code"], request["signal"])}
+
+
+def deliver(keeper: Keeper, _connection: Connection, request: Json) -> Json:
+    return _conversation(keeper).deliver(request["line"], request["block"])
+
+
+def reset(keeper: Keeper, _connection: Connection, _request: Json) -> Json:
+    _conversation(keeper).reset()
+    return {}
+
+
 REQUESTS: dict[str, Request] = {
     "hello": hello,
     "start": start,
@@ -135,6 +159,10 @@ REQUESTS: dict[str, Request] = {
     "signal": send_signal,
     "kill": kill,
     "wake": wake,
+    "shell": shell,
+    "shell_gone": shell_gone,
+    "deliver": deliver,
+    "reset": reset,
 }
 
 

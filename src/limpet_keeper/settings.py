@@ -37,6 +37,8 @@ class Settings:
         self.sync_ms = 1000
         self.rlimits: dict[str, int] = {}
         self.cgroups: list[dict[str, Any]] = []
+        # Where the host of a conversation finds its keeper.
+        self.shells: str | None = None
 
     @classmethod
     def of(cls, request: Json) -> Settings:
@@ -54,6 +56,9 @@ class Settings:
             if type(value) is not str:
                 raise _refused("env", "must hold texts only")
         self._take_stdio(request.get("pty"), request.get("stdin", "null"))
+        self.shells = request.get("shells")
+        if self.shells is not None and self.pty is None:
+            raise _refused("shells", "goes with pty only")
         self.rlimits = request.get("rlimits", {})
         for name, most in self.rlimits.items():
             if name not in RLIMITS or not _is_in(0, MAX_LIMIT, most):

@@ -9,10 +9,6 @@ import zlib
 
 from limpet_keeper import system
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 _PAGE_BYTES = 4096
 _CHUNK_BYTES = 1 << 20
 # All but the last byte of the longest character.
@@ -118,29 +114,32 @@ class Spool:
             os.fdatasync(self._bare_fd)
         os.fdatasync(self.fd)
 
-    def pieces(self) -> Iterator[bytes]:
-        """The kept bytes in order."""
-        for start, end in ((0, self.hole_start), (self.hole_end, self.size)):
-            place = start
-            while place < end and (piece := os.pread(self.fd, min(_CHUNK_BYTES, end - place), place)):
-                yield piece
-                place += len(piece)
-
     def seal(self) -> dict[str, object]:
         """What the last record says of this spool."""
-        crc = 0
         hole = [self.hole_start, self.hole_end] if self.hole_end else None
-        try:
-            for piece in self.pieces():
-                crc = zlib.crc32(piece, crc)
-        except OSError:
-            return {"bytes": self.size, "hole": hole, "crc32": None}
-        return {"bytes": self.size, "hole": hole, "crc32": f"{crc:08x}"}
+        kept = ((0, self.hole_start), (self.hole_end, self.size))
+        seal: dict[str, object] = {"bytes": self.size, "hole": hole, "crc32": _crc_of(self.fd, *kept)}
+        if self._bare_fd >= 0:
+            seal["bare_lf_crc32"] = _crc_of(self._bare_fd, (0, self._bare_size))
+        return seal
 
     def close(self) -> None:
         for fd in (self.fd, self._bare_fd):
             if fd >= 0:
                 os.close(fd)
+
+
+def _crc_of(fd: int, *ranges: tuple[int, int]) -> str | None:
+    """The CRC of these ranges of a file, in order; None where it cannot be read."""
+    crc = 0
+    try:
+        for place, end in ranges:
+            while place < end and (piece := os.pread(fd, min(_CHUNK_BYTES, end - place), place)):
+                crc = zlib.crc32(piece, crc)
+                place += len(piece)
+    except OSError:
+        return None
+    return f"{crc:08x}"
 
 
 def _up_to_page(offset: int) -> int:

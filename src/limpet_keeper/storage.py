@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from limpet_keeper.timers import Timers
 
 RETRY_S = 0.1
-# After a small read that follows closely on another, output may gather before the next: far fewer records, same bytes.
+# After a small read that follows closely on another small one, output may gather before the next: far fewer records,
+# same bytes.
 CLOSE_S = 0.02
-GATHER_S = 0.01
 GATHER_HEARD_S = 0.0005
 # What is read of a stream in one go when the run has ended; a flood of what it left behind waits its turn.
 READS_AT_ONCE = 8
@@ -133,14 +133,16 @@ class Storage:
         now = time.monotonic()
         is_close = now - stream.last_read_at < CLOSE_S
         stream.last_read_at = now
-        if not (is_close and count < stream.small_bytes and self.may_gather):
+        # A flood has a small read now and then: to wait after it would stop the command.
+        was_small, stream.was_small = stream.was_small, count < stream.small_bytes
+        if not (is_close and was_small and stream.was_small and self.may_gather):
             return
         if self.control.is_heard():
             self.control.tell(is_quiet=True)
             time.sleep(GATHER_HEARD_S)
         else:
             self._watch(stream, False)
-            self.timers.set(f"gather {stream.name}", GATHER_S, lambda: self._watch(stream, True))
+            self.timers.set(f"gather {stream.name}", stream.gather_s, lambda: self._watch(stream, True))
 
     def _wrote(self, spool: Spool, start: int) -> None:
         """Writes down what went into a spool, and holds the bound."""

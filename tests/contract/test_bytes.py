@@ -161,3 +161,13 @@ def test_streams_are_apart_and_pipes_are_untouched(http: Http) -> None:
     ran = http.ok("shell", {"command": "printf 'o\\r\\n\\r'; printf 'e\\r\\n' >&2"})
     assert http.bytes_of(ran["run_id"]) == b"o\r\n\r"
     assert http.bytes_of(ran["run_id"], "stderr") == b"e\r\n"
+
+
+@pytest.mark.requirement("0.1", "0.5")
+def test_what_was_said_stays_as_it_was(http: Http, gate: Gate) -> None:
+    """A spool is only appended to: what comes later moves and changes nothing of what came before."""
+    run_id = http.spawn("printf first; " + gate.wait + "printf second")
+    assert http.read(run_id, wait_ms=60_000)["data"] == "first"
+    gate.open()
+    http.finish(run_id)
+    assert http.bytes_of(run_id) == b"firstsecond"

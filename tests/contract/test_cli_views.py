@@ -86,7 +86,7 @@ def test_call_prints_the_answer(house: Home) -> None:
     assert json.loads(done.stdout)["error"] == "not_found"
 
 
-@pytest.mark.requirement("6.3", "0.11")
+@pytest.mark.requirement("6.3", "0.1", "0.11")
 def test_ps(house: Home, http: Http, gate: Gate) -> None:
     live = http.spawn("echo ps-live; " + gate.wait)
     http.read(live, wait_ms=60_000)

@@ -10,7 +10,7 @@ import pytest
 
 from .clocks import HOUR_S, TEN_YEARS_S, JumpingClock
 from .fifos import Gate, Lifeline
-from .hits import timed_out, watch
+from .hits import timed_out, wait, watch
 from .home import Home, until
 from .inbox import lease_config, take
 from .items import all_items, statuses
@@ -18,7 +18,7 @@ from .remains import seal
 from .surface import Http
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="not on this machine: gcc")
-JUMPS = pytest.mark.parametrize("jump_s", [HOUR_S, -TEN_YEARS_S])
+JUMPS = pytest.mark.parametrize("jump_s", [HOUR_S, -HOUR_S, TEN_YEARS_S, -TEN_YEARS_S])
 OUTPUT_BYTES = 588_895  # of seq 1 100000
 
 
@@ -91,6 +91,40 @@ def test_quiet_is_monotonic(new_home: Callable[..., Home], clock: JumpingClock) 
         for jump_s in (HOUR_S, -HOUR_S):
             jumped(http, clock, jump_s)
         waiting.result(60)
+    http.ok("runs.kill", {"run_id": run_id})
+
+
+@pytest.mark.requirement("1.6", "0.6", "F71")
+@JUMPS
+def test_a_time_limit_in_the_queue_is_monotonic(
+    new_home: Callable[..., Home], clock: JumpingClock, gate: Gate, jump_s: int
+) -> None:
+    """Injector: the jumping clock, while one run waits for two seconds at most and another for an hour."""
+    _, http = served(new_home, clock)
+    first = http.spawn(gate.wait, session_id="s")
+    begun = time.monotonic()
+    late = http.spawn("true", session_id="s", queue_timeout_secs=2)
+    patient = http.spawn("true", session_id="s", queue_timeout_secs=1800)
+    jumped(http, clock, jump_s)
+    assert http.facts(late)["status"] == "queued"
+    assert http.finish(late)["status"] == "timed_out"
+    assert 1.9 < time.monotonic() - begun < 20
+    gate.open()
+    assert http.finish(patient)["status"] == "completed"
+    assert http.facts(first)["status"] == "completed"
+
+
+@pytest.mark.requirement("0.11", "0.6", "F71")
+@JUMPS
+def test_what_was_said_is_not_old_after_a_jump(new_home: Callable[..., Home], clock: JumpingClock, jump_s: int) -> None:
+    """Injector: the jumping clock, between the last output and a wait: quiet comes in its time, and not before."""
+    _, http = served(new_home, clock)
+    run_id = http.spawn("echo on; exec sleep 1000")
+    http.read(run_id, wait_ms=60_000)
+    jumped(http, clock, jump_s)
+    asked = time.monotonic()
+    assert wait(http, [run_id], {"quiet_ms": 1000}, timeout_ms=40_000)["met"] == {"quiet_ms": 1000}
+    assert 0.9 < time.monotonic() - asked < 20
     http.ok("runs.kill", {"run_id": run_id})
 
 

@@ -85,6 +85,7 @@ def test_a_cursor_into_what_is_gone(bounded: Http) -> None:
     bounded.finish(run_id)
     middle: Answer = {run_id: {"stdout": 300_000}}
     gone = bounded.refused("runs.wait", wait_params([run_id], {"regex": "NEEDLE"}, since=middle), "gone")
+    assert gone["reason"] == "cursor_expired"
     assert 300_000 < gone["base"] < 588_895, gone
     at_base: Answer = {run_id: {"stdout": gone["base"]}}
     assert waited(wait(bounded, [run_id], {"regex": "NEEDLE"}, since=at_base)) == Hit(588_895, 588_901, "NEEDLE")

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from prove import store_lost
+
 from .fifos import Gate, Lifeline
 from .home import LIMPET, Answer, Home, read_line, running, until
 from .items import all_items, everything
@@ -48,6 +50,16 @@ def sorts_of_runs(home: Home) -> list[str]:
 def all_durable(http: Http, made: Sequence[str]) -> bool:
     facts = map(http.facts, made)
     return all(told["durable_offset"] == {n: s["bytes"] for n, s in told["streams"].items()} for told in facts)
+
+
+@pytest.mark.requirement("1.12", "F30", "1.4", "0.9")
+def test_deleted_under_runs_of_every_sort() -> None:
+    """Injector: the database deleted under some 60 runs, pruned and recovered ones among them, after SIGKILL and stop.
+
+    At length: `python -m prove store_lost`.
+    """
+    report = store_lost.prove(60)
+    assert "and 2 pruned ones" in report
 
 
 def overwrite_pages(file: Path, seed: int) -> None:

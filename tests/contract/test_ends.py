@@ -150,3 +150,17 @@ def test_output_right_before_the_end_is_all_there(http: Http) -> None:
     assert ran["stdout"] == "".join(f"{n}\n" for n in range(1, 200_001))
     assert ran["stderr"] == "".join(f"{n}\n" for n in range(1, 1001))
     assert ran["truncated"] is False
+
+
+@pytest.mark.requirement("0.8")
+def test_a_run_is_not_drained_while_output_comes(http: Http, lifeline: Lifeline) -> None:
+    """A descendant that never pauses: the end is put off for its second. A loaded machine gets three tries."""
+    drained_ms: list[int] = []
+    for _ in range(3):
+        ran = http.ok("shell", {"command": lifeline.hold + "(while :; do echo on; done) & exit 0"})
+        drained_ms.append(ran["duration_ms"])
+        http.ok("runs.kill", {"run_id": ran["run_id"]})
+        assert lifeline.gone(30)
+        if drained_ms[-1] >= 900:
+            break
+    assert max(drained_ms) >= 900, drained_ms

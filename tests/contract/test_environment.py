@@ -80,6 +80,9 @@ def test_the_requests_environment_is_laid_over(surface: Surface) -> None:
 def test_pagers_are_off(surface: Surface) -> None:
     seen = of_run(surface)
     assert (seen["PAGER"], seen["GIT_PAGER"]) == ("cat", "cat")
+    # Unless asked for.
+    seen = of_run(surface, env={"PAGER": "less"})
+    assert (seen["PAGER"], seen["GIT_PAGER"]) == ("less", "cat")
 
 
 @pytest.mark.requirement("0.10")
@@ -162,3 +165,12 @@ def test_home_is_private(house: Home, http: Http) -> None:
         if not path.is_symlink() and path.exists() and stat.S_IMODE(os.lstat(path).st_mode) & 0o077
     ]
     assert open_to_others == []
+
+
+@pytest.mark.requirement("0.10")
+@pytest.mark.parametrize("name", ["LIMPET_TOKEN", "LIMPET_SOCKET"])
+def test_the_callers_token_and_socket_are_not_passed_on(house: Home, name: str) -> None:
+    done = house.limpet("run", "env", env={name: "own-6a1f33e0", "LIMPET_NEIGHBOUR": "passed-on"})
+    assert done.returncode == 0, done
+    assert b"LIMPET_NEIGHBOUR=passed-on" in done.stdout
+    assert b"own-6a1f33e0" not in done.stdout

@@ -122,3 +122,17 @@ def test_the_command_line_refuses_garbage(house: Home, text: str) -> None:
     done = house.limpet("call", "shell", text)
     assert done.returncode in (1, 2), done
     assert b"Traceback" not in done.stdout + done.stderr, done
+
+
+@pytest.mark.requirement("0.3")
+@pytest.mark.parametrize(
+    ("op", "body", "status"),
+    [("runs.get", b'{"run_id":"nosuch"}', 404), ("runs.get", b"{", 400), ("nosuch", b"{}", 404)],
+)
+def test_a_failure_has_the_fields_of_its_rfc(http: Http, op: str, body: bytes, status: int) -> None:
+    """Those of RFC 9457 and limpet's own, side by side."""
+    reply = http.post(op, body)
+    told = reply.answer()
+    assert (reply.status, told["status"], told["detail"]) == (status, status, told["message"])
+    assert told["type"].endswith(told["error"])
+    assert told["title"].lower().replace(" ", "_") == told["error"]

@@ -166,3 +166,38 @@ def test_kills_at_once_are_one_kill(quick: Http, lifeline: Lifeline) -> None:
     assert lifeline.gone(30)
     facts = quick.finish(run_id)
     assert (facts["status"], facts["signal"]) == ("killed", "SIGKILL")
+
+
+@pytest.mark.requirement("1.6", "0.8")
+def test_a_timeout_under_way_shows_as_stopping(new_home: Callable[..., Home], lifeline: Lifeline) -> None:
+    """The grace is far longer than the test; the command ignores TERM, and goes on as one that is being stopped."""
+    home = new_home("[run]\nkill_grace_ms = 600000\n")
+    home.start()
+    http = Http(home)
+    run_id = http.spawn("trap '' TERM; " + lifeline.hold + "while :; do sleep 0.1; done", timeout_secs=0.5)
+    pid = int(lifeline.word())
+    until(lambda: http.facts(run_id)["stopping"], "the time limit")
+    assert (http.facts(run_id)["status"], running(pid)) == ("running", True)
+    http.ok("runs.signal", {"run_id": run_id, "signal": "SIGKILL"})
+    facts = http.finish(run_id)
+    assert (facts["status"], facts["ended_by"], facts["stopping"]) == ("timed_out", "timeout", False)
+
+
+@pytest.mark.requirement("1.6")
+def test_a_repeated_kill_is_one(new_home: Callable[..., Home], lifeline: Lifeline) -> None:
+    """TERM comes once. Two more signals, one after the other, are answered behind any second one."""
+    home = new_home("[run]\nkill_grace_ms = 600000\n")
+    home.start()
+    http = Http(home)
+    traps = "trap 'echo term' TERM; trap 'echo usr' USR1; "
+    run_id = http.spawn(traps + lifeline.hold + "while :; do sleep 0.05; done")
+    lifeline.word()
+    for _ in range(3):
+        http.ok("runs.kill", {"run_id": run_id})
+        assert http.read(run_id, wait_ms=60_000)["data"] == "term\n"
+    for offset in (5, 9):
+        http.ok("runs.signal", {"run_id": run_id, "signal": "SIGUSR1"})
+        assert http.read(run_id, offset=offset, wait_ms=60_000)["data"] == "usr\n"
+    http.ok("runs.signal", {"run_id": run_id, "signal": "SIGKILL"})
+    assert http.finish(run_id)["status"] == "killed"
+    assert http.bytes_of(run_id) == b"term\nusr\nusr\n"

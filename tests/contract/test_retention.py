@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -166,6 +167,29 @@ def test_what_lives_is_never_pruned(new_home: NewHome, lifeline: Lifeline, gate:
     assert http.finish(queued)["status"] == "completed"
     assert http.bytes_of(queued) == b"queued\n"
     assert http.bytes_of(running).endswith(b"9\n10\n")
+
+
+@pytest.mark.requirement("1.12", "0.7")
+def test_what_is_pruned_as_it_is_read_is_gone(new_home: NewHome) -> None:
+    """A command that is waited for, over and pruned before its output was read: never an error of limpet's own."""
+    home = new_home()
+    home.start()
+    http = Http(home)
+    stop = home.work / "stop"
+
+    def prune() -> None:
+        while not stop.exists():
+            http.ok("runs.prune", {"keep_bytes": 0})
+
+    with ThreadPoolExecutor(1) as pool:
+        pruning = pool.submit(prune)
+        try:
+            for _ in range(100):
+                answer = http.call("shell", {"command": "seq 1 100"})
+                assert answer["ok"] or (answer["error"], answer["reason"]) == ("gone", "pruned"), answer
+        finally:
+            stop.touch()
+        pruning.result(60)
 
 
 @pytest.mark.requirement("0.9", "1.12", "F30")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from .fifos import Gate
-from .home import Home
+from .home import Home, until
 from .items import all_items, poll
 from .remains import holding
 from .surface import Http
@@ -76,3 +76,21 @@ def test_what_is_not_secret_is_told(http: Http) -> None:
 def test_a_refusal_does_not_repeat_a_secret(http: Http, params: dict[str, object]) -> None:
     answer = http.call("shell", {"command": f"echo {SECRET}", "env": {"API_TOKEN": SECRET}, **params})
     assert SECRET not in json.dumps(answer)
+
+
+@pytest.mark.requirement("0.10", "F72")
+def test_a_secret_in_a_long_command_goes_with_the_run(new_home: NewHome, gate: Gate) -> None:
+    """A command that is handed over as a file: it is private, it is sound to verify, and it is gone with the run."""
+    home = new_home()
+    home.start()
+    http = Http(home)
+    command = f'{gate.wait} : {"x" * 120_000}; test {SECRET} = "$API_TOKEN"'
+    run_id = http.spawn(command, env={"API_TOKEN": SECRET})
+    told = json.dumps(http.facts(run_id))
+    assert ("xxx; test " in told, SECRET in told) == (True, False)
+    assert holding(home.path, SECRET) != []
+    assert all(path.stat().st_mode & 0o077 == 0 for path in holding(home.path, SECRET))
+    assert http.ok("runs.verify", {"run_id": run_id})["findings"] == []
+    gate.open()
+    assert http.finish(run_id)["exit_code"] == 0
+    until(lambda: holding(home.path, SECRET) == [], "the files with its true values to go")

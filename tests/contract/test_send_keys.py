@@ -1,5 +1,6 @@
 """send_keys types into a run's terminal: named keys, literal text, nothing without a terminal (1.7, 1.2, 0.9, 0.10)."""
 
+import base64
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from .fifos import Gate
 from .hits import names
 from .home import Answer, Home, until
-from .remains import holding
+from .remains import attempt_directory, holding, records
 from .surface import Http, Surface
 from .terminals import LINES, RAW, SEND, Typewriter, typed
 
@@ -173,6 +174,9 @@ def test_what_is_typed_in_secret_is_recorded_by_length_alone(new_home: Callable[
     assert http.finish(run_id)["exit_code"] == 0
     assert http.bytes_of(run_id, "pty").endswith(b"go%d\n" % len("hunter2-7f3a9cK-51d2e8\n"))
     assert holding(home.path, "plain-84b1d7") != []
+    facts = records(attempt_directory(home, run_id) / "keeper.journal")
+    recorded = b"".join(base64.b64decode(fact["data"]) for fact in facts if fact["fact"] == "stdin" and fact["data"])
+    assert recorded == b"plain-84b1d7\n"
     for word in ("hunter2-7f3a9c", "K-51d2e8"):
         assert holding(home.path, word) == []
 

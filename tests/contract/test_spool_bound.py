@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from .home import Answer, Home
+from .items import all_items, events
 from .surface import Http, Surface
 
 HEAD_BYTES = 10_000
@@ -126,3 +127,21 @@ def test_the_disk_holds_no_more_than_the_bound(bounded: Http, big: str) -> None:
     assert ran["exit_code"] == 0
     page = bounded.ok("runs.read", {"run_id": ran["run_id"], "stream": "stdout", "last_bytes": 16})
     assert (page["data"], page["total_bytes"]) == ("0123456789abcde\n", 20_000_000)
+
+
+@pytest.mark.requirement("0.7", "1.5")
+def test_the_log_says_what_was_given_up(bounded: Http, big: str) -> None:
+    """One event for the stream, from where on; how far, which grows as the run goes on, the run says."""
+    (dropped,) = events(all_items(bounded, big), "output_dropped")
+    assert dropped["stream"] == "stdout"
+    assert HEAD_BYTES <= dropped["start"] < len(WHOLE) // 2
+    assert bounded.facts(big)["streams"]["stdout"]["base"] == hole(bounded, big)["base"]
+    params: Answer = {"run_id": big, "stream": "stdout", "max_bytes": 1}
+    assert bounded.ok("runs.read", {**params, "offset": dropped["start"] - 1})["next_offset"] == dropped["start"]
+    bounded.refused("runs.read", {**params, "offset": dropped["start"]}, "gone")
+
+
+@pytest.mark.requirement("0.7", "1.5")
+def test_where_nothing_was_given_up_nothing_is_said(bounded: Http) -> None:
+    ran = bounded.ok("shell", {"command": "seq 1 1000", "max_output_bytes": HEAD_BYTES})
+    assert events(all_items(bounded, ran["run_id"]), "output_dropped") == []

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from prove import planted_damage
+
 from .fifos import Gate, Lifeline
 from .home import Answer, Home, json_lines
 from .items import everything
@@ -41,8 +43,9 @@ def problems(told: Answer) -> set[str]:
 
 
 @pytest.mark.requirement("5.3", "0.2")
-def test_a_sound_home_is_said_to_be_sound(surface: Surface) -> None:
+def test_a_sound_home_is_said_to_be_sound(house: Home, surface: Surface) -> None:
     ran = surface.ok("shell", {"command": "seq 1 20000; exit 3"})
+    seal(house, [ran["run_id"]])
     told = surface.ok("runs.verify", {"run_id": ran["run_id"]})
     assert (told["sound"], told["runs"], told["findings"]) == (True, 1, []), told
     assert told["bytes"] >= 108_894
@@ -233,6 +236,18 @@ def test_a_database_that_is_behind_the_files_is_filled_again(new_home: NewHome) 
     home.start()
     assert everything(Http(home), [lacking]) == before
     assert by_cli(home)["sound"] is True
+
+
+@pytest.mark.requirement("5.3", "F24", "F25", "F33")
+def test_every_piece_of_damage_is_found() -> None:
+    """Injector: bits flipped, ends cut, records and blocks swapped, doubled, left out, in runs of every sort.
+
+    At length: `python -m prove planted_damage`.
+    """
+    report = planted_damage.prove(600, looks=2, runs=40)
+    assert report.startswith("600 pieces of damage")
+    for kind in ("bare_lf", "command", "daemon.journal", "keeper.journal", "spool"):
+        assert kind in report, report
 
 
 @pytest.mark.requirement("F33", "5.3")

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from limpet.engine import shown
 from limpet.engine.shown import LINE_MAX_BYTES, line_around
 from limpet.model.run import Run
 from limpet.model.stream import Stream
@@ -63,3 +64,28 @@ def test_what_is_gone_is_not_made_up() -> None:
     hole = Stream(bytes=len(data), holes=((5, 25),))
     assert around(data, start, start + 5, hole) == ("kept MATCH", False)
     assert around(data, 10, 12, hole) == ("", True)
+
+
+@pytest.mark.requirement("1.8", "3.5")
+@settings(max_examples=300, deadline=None)
+@given(BYTES, st.data())
+def test_read_once_it_is_the_same(data: bytes, draw: st.DataObject) -> None:
+    """`around` reads once; what is asked for outside of that is read as ever, and what is gone is not touched."""
+    start = draw.draw(st.integers(0, max(0, len(data) - 1)))
+    end = draw.draw(st.integers(start + 1, max(start + 1, len(data))))
+    hole = draw.draw(st.sampled_from([(), ((0, start),)])) if start else ()
+    reads: list[tuple[int, int]] = []
+
+    def read(_name: str, low: int, high: int) -> bytes:
+        assert all(low >= gone[1] for gone in hole)
+        reads.append((low, high))
+        return data[low:high]
+
+    if not data:
+        return
+    run = Run(run_id="r", streams={"stdout": Stream(bytes=len(data), holes=hole)})
+    near = shown.around(run, "stdout", start, end, read)
+    line = line_around(run, "stdout", start, end, near)
+    assert near("stdout", start, end) == data[start:end]
+    assert len(reads) == 1 or hole
+    assert line == line_around(run, "stdout", start, end, read)

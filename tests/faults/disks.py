@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import itertools
 import os
 import shutil
+import struct
 import subprocess
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,10 @@ import pytest
 KIB = 1024
 MIB = 1024 * KIB
 UNMOUNT_WITHIN_S = 5.0
+GONE_WITHIN_S = 60.0
+
+_EXT4_IOC_SHUTDOWN = 0x8004587D
+_NO_LOG_FLUSH = 2
 
 _mounts = itertools.count(1)
 
@@ -135,6 +141,76 @@ class LoopDisk(Disk):
                 os.fdatasync(file.fileno())
         assert refusal.value.errno in (errno.ENOSPC, errno.EIO)
         return filler
+
+
+class PowerDisk(Disk):
+    """An ext4 with a journal, whose power can be cut: what was not synced by then is gone for good."""
+
+    def __init__(self, at: Path, image: Path) -> None:
+        super().__init__(at)
+        self.image = image
+
+    def mount(self) -> None:
+        run("mount", "-o", "loop", self.image, self.at)
+
+    def cut(self) -> None:
+        """From now on nothing reaches the device, not even the file system's own log; whoever tries is told EIO."""
+        fd = os.open(self.at, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.ioctl(fd, _EXT4_IOC_SHUTDOWN, struct.pack("I", _NO_LOG_FLUSH))
+        finally:
+            os.close(fd)
+        with pytest.raises(OSError):  # noqa: PT011 - EIO or EROFS
+            (self.at / "after-the-cut").touch()
+
+    def users(self) -> list[int]:
+        """The processes that have something of it open."""
+        found: list[int] = []
+        for process in Path("/proc").iterdir():
+            with suppress(OSError):
+                links = [process / "cwd", *(process / "fd").iterdir()] if process.name.isdigit() else []
+                if any(_points_below(link, self.at) for link in links):
+                    found.append(int(process.name))
+        return found
+
+    def restore(self) -> None:
+        """Mounts it again, as after a boot; nobody may have anything of it open."""
+        run("umount", self.at)
+        deadline = time.monotonic() + GONE_WITHIN_S
+        # A namespace of somebody who is just dying can have it still: mounted again now it would be the dead one.
+        while subprocess.run(["losetup", "-j", str(self.image)], capture_output=True, check=True).stdout:
+            assert time.monotonic() < deadline, "the disk is still mounted somewhere"
+            time.sleep(0.02)
+        self.mount()
+
+
+def _points_below(link: Path, at: Path) -> bool:
+    with suppress(OSError):
+        return link.readlink().is_relative_to(at)
+    return False
+
+
+@contextmanager
+def power_disk(base: Path, size_bytes: int) -> Generator[PowerDisk]:
+    """A disk of its own in memory whose power can be cut."""
+    need("mount", "umount", "mkfs.ext4", "losetup")
+    with small_tmpfs(base, size_bytes + 8 * MIB) as backing:
+        image = backing.at / "image"
+        with image.open("wb") as file:
+            file.truncate(size_bytes)
+        run("mkfs.ext4", "-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0", image)
+        at = _mount_point(base)
+        disk = PowerDisk(at, image)
+        try:
+            disk.mount()
+        except AssertionError:
+            at.rmdir()
+            raise
+        try:
+            yield disk
+        finally:
+            _unmount(at)
+            at.rmdir()
 
 
 @contextmanager

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import select
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -20,6 +22,7 @@ WRITES = "write,writev,pwrite64,pwritev,pwritev2"
 LINES = 20_000  # in 40 portions, so that there are many appends to die in
 PORTIONS = "i=0; while [ $i -lt 40 ]; do seq $((i*500+1)) $((i*500+500)); sleep 0.002; i=$((i+1)); done"
 TERMINAL = f"stty -onlcr; {PORTIONS}; printf 'a\\r\\nb\\r\\r\\nc\\r'; stty onlcr; seq 1 {LINES}"
+GONE_WITHIN_S = 20.0
 SHORT_SWEEP = (1, 2, 3, 4, 6, 9, 14, 22, 33, 40)
 
 
@@ -135,13 +138,38 @@ def test_death_at_a_call(tmp_path: Path, point: Point) -> None:
     assert reached >= point.least, f"only {reached} such calls were ever made"
 
 
+@pytest.mark.requirement("F05", "1.11")
+def test_death_before_the_start_is_recorded_starts_nothing(tmp_path: Path) -> None:
+    """Injector: strace, SIGKILL at the write of `starting`: by then the command-to-be was told what to become."""
+    witness = tmp_path / "ran"
+    with Kept(tmp_path / "run") as kept:
+        children = Path(f"/proc/{kept.pid}/task/{kept.pid}/children").read_text().split()
+        waiting = [os.pidfd_open(int(child)) for child in children]
+        with traced(
+            kept.pid,
+            tmp_path / "log",
+            calls="pwrite64",
+            inject=["pwrite64:signal=KILL:when=1"],
+            paths=[kept.directory / JOURNAL],
+        ) as trace:
+            kept.connection.post("start", **kept.request("/bin/sh", "-c", f": >{witness}"))
+            kept.wait_gone()
+            trace.detach()
+            assert trace.killed()
+        assert len(waiting) == 1
+        assert select.select(waiting, [], [], GONE_WITHIN_S)[0] == waiting, "the command-to-be waits on"
+        os.close(waiting[0])
+        assert [fact["fact"] for fact in kept.facts()] == ["prepared"]
+        assert not witness.exists()
+
+
 def dies_at_random(base: Path, seed: int) -> None:
     """One keeper, killed after a time that only the seed knows, while its command writes as fast as it can."""
     pty = seed % 3 == 2
     witness = base / "ran"
     with Kept(base / "run") as kept:
         script = f": >{witness}; {TERMINAL if pty else f'seq 1 {LINES}'}"
-        kept.begin("/bin/sh", "-c", script, pty=PTY if pty else None)
+        assert kept.start("/bin/sh", "-c", script, pty=PTY if pty else None)["ok"]
         time.sleep(random.Random(seed).uniform(0.0, 0.2 if pty else 0.012))
         kept.process.kill()
         kept.wait_gone()

@@ -177,6 +177,10 @@ def test_a_run_that_goes_on_keeps_its_key_from_the_database(home: Path) -> None:
         run_now(damage_while_away(home, stack))
 
 
+def start_request(directory: Path) -> None:
+    RunDirectory(directory).write_private("start.json", b'{"run": "1m7rrt5ba0599", "argv": ["true"]}')
+
+
 def spool(directory: Path) -> None:
     (directory / "1" / "stdout.spool").write_bytes(b"x")
 
@@ -190,9 +194,9 @@ def foreign(directory: Path) -> None:
 
 
 @pytest.mark.requirement("0.7", "F02")
-@pytest.mark.parametrize("what", [None, spool, torn, foreign])
+@pytest.mark.parametrize("what", [None, start_request, spool, torn, foreign])
 def test_only_a_bare_preparation_is_removed(home: Path, what: Callable[[Path], None] | None) -> None:
-    """Injector: directories as an engine leaves that is killed right after it claimed a keeper, and others."""
+    """Injector: directories as an engine leaves that is killed before it records a start, and others."""
     run_now(start(home))
     claimed, stranger = home / "runs" / "1m7rrt5ba0599", home / "runs" / "not-a-run"
     stranger.mkdir()
@@ -203,5 +207,5 @@ def test_only_a_bare_preparation_is_removed(home: Path, what: Callable[[Path], N
     if what is not None:
         what(claimed)
     run_now(start(home))
-    assert claimed.exists() == (what is not None)
+    assert claimed.exists() == (what not in (None, start_request))
     assert stranger.exists()

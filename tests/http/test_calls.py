@@ -62,6 +62,7 @@ def test_a_refusal_keeps_its_fields(tmp_path: Path, route: str) -> None:
     assert (answer["reason"], answer["mode"]) == ("mode", "interactive")
 
 
+@pytest.mark.requirement("0.3")
 @pytest.mark.parametrize("route", ROUTES)
 def test_what_nobody_expected_is_an_incident(tmp_path: Path, route: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):

@@ -30,6 +30,23 @@ def test_the_socket_is_private_whatever_the_umask(tmp_path: Path, umask: int) ->
         os.umask(before)
 
 
+def test_many_connect_before_one_is_accepted(tmp_path: Path) -> None:
+    """The loop that would accept does not turn meanwhile; more wait than asyncio's own backlog of 100 lets in."""
+
+    async def scenario() -> None:
+        async with serving(tmp_path) as place:
+            waiting = [socket.socket(socket.AF_UNIX) for _ in range(300)]
+            try:
+                for each in waiting:
+                    each.setblocking(False)
+                    each.connect(os.fspath(place.socket))
+            finally:
+                for each in waiting:
+                    each.close()
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
 def test_a_pipeline_is_answered_in_order(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with serving(tmp_path) as place, calling(place) as caller:

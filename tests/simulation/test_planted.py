@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from limpet.engine import adoption, starting
-from limpet.engine.durable import Done, Work
+from limpet.engine.durable import Record, Synced
 from limpet.engine.live_run import LiveRun
 from limpet.engine.queue import Queue
 from limpet.engine.retention import Retention
@@ -32,10 +32,14 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 def nothing_synced(patch: pytest.MonkeyPatch) -> None:
     """Starts are answered before they are on disk."""
 
-    def answer_at_once(batch: list[Work], _runs: object) -> list[Done]:
-        return [(future, None) for _, future in batch]
+    def write_nothing(batch: list[Record]) -> list[Synced]:
+        return [(record, None) for record in batch]
 
-    patch.setattr(ground, "sync_records", answer_at_once)
+    def name_nothing(batch: list[Record], _runs: object) -> list[Synced]:
+        return write_nothing(batch)
+
+    patch.setattr(ground, "sync_records", write_nothing)
+    patch.setattr(ground, "sync_names", name_nothing)
 
 
 def a_fact_dropped(patch: pytest.MonkeyPatch) -> None:

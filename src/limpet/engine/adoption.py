@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from limpet.engine import remains
 from limpet.engine.home import Home
@@ -14,53 +16,67 @@ from limpet.model.facts import Damaged, Found, Lost, Requeued
 from limpet.model.items import Item, Place
 from limpet.model.run import ASKED_FIELDS, Phase, Run
 from limpet.model.secrets import REDACTED
+from limpet.model.stream import Stream
 from limpet.store import disk
+from limpet.store.journals import reaches
 from limpet.store.run_directory import CONTROL_SOCKET, DAEMON_JOURNAL, KEEPER_JOURNAL, START_REQUEST, RunDirectory
-from limpet.store.runs import RunFilter, RunStore, is_settled
+from limpet.store.runs import RunFilter, RunStore
 from limpet_keeper import system
 
 LOST_MESSAGE = "its keeper died without recording an end: how the command ended is not known"
 UNREADABLE_MESSAGE = "what its keeper recorded cannot be read to its end: how the command ended is not known"
 
+_log: Final = logging.getLogger("limpet.engine")
+
 _Told = Callable[[int, int, int], Damaged]
 
 
-async def trusted(home: Home, store: RunStore, found: set[str]) -> set[str]:
+async def trusted(home: Home, store: RunStore, found: set[str], *, is_new_boot: bool) -> set[str]:
     """The runs that need no looking after. What the store knows of runs that have no files is forgotten.
 
-    A power cut can take from files what the database had on disk already: then what it knows counts no more.
+    A power cut can take from files what the database had on disk already: then what it knows counts no more. That is
+    found out before anybody is answered, since no answer is to be taken back.
     """
     over = await asyncio.to_thread(store.known_over)
     rows = [run for status in ("queued", "running") for run in await store.list(_all_of(status))]
     unsure = {run.run_id for run in rows}
-    if home.has_rebooted:
+    if is_new_boot:
         unsure |= over
     for run_id in unsure - found:
         store.forget(run_id)
-    if home.has_rebooted:
-        over = {run_id for run_id in over & found if _has_lasted(home, store, run_id)}
-    return over
+    if not is_new_boot:
+        return over
+    lasting = {run_id for run_id in over & found if _has_lasted(home.run(run_id), store, run_id)}
+    for run_id in sorted(over & found - lasting):
+        _log.warning("the last records of run %s went with the power: it is looked at anew", run_id)
+    return lasting
 
 
 def _all_of(status: str) -> RunFilter:
     return RunFilter(status=status, limit=1 << 31)
 
 
-def _has_lasted(home: Home, store: RunStore, run_id: str) -> bool:
-    """Whether the run's files are as long as when the store took them in."""
-    place, run = store.place(run_id) or Place(), store.get(run_id) or Run(run_id=run_id)
-    directory = RunDirectory(home.run(run_id), place.attempt)
-    streams = () if run.sealed else run.streams.items()
-    if any(stream.cut(directory.spool_bytes(name)) != stream for name, stream in streams):
+def _has_lasted(path: Path, store: RunStore, run_id: str) -> bool:
+    """Whether the run's files go as far as the store took them in."""
+    place, run = store.place(run_id), store.get(run_id)
+    if place is None or run is None or not has_all(path, place):
         return False
-    return all(
-        path.exists() and path.lstat().st_size >= size
-        for path, size in (
-            (directory.daemon_journal, place.daemon_bytes),
-            (directory.keeper_journal, place.keeper_bytes),
-        )
-        if size
-    )
+    directory = RunDirectory(path, place.attempt)
+    return not _lacks(run, {name: directory.spool_bytes(name) for name in run.streams})
+
+
+def _lacks(run: Run, sizes: dict[str, int]) -> bool:
+    """Whether bytes that the run had are not there any more."""
+    known = ((run.streams[name], size) for name, size in sizes.items() if name in run.streams)
+    return any(stream.cut(size) != stream for stream, size in known)
+
+
+def has_less(live: LiveRun) -> bool:
+    """Whether a power cut took of what was there when the run's loss was recorded."""
+    run = live.run
+    if run.keeper is None or run.keeper.boot_id == system.boot_id():
+        return False
+    return _lacks(run, {name: live.directory.spool_bytes(name) for name in run.streams})
 
 
 def call_keeper(live: LiveRun) -> "asyncio.Task[KeeperLink] | None":
@@ -77,8 +93,16 @@ async def hang_up(calling: "asyncio.Task[KeeperLink]") -> None:
         (await calling).close()
 
 
+def has_all(path: Path, place: Place) -> bool:
+    """Whether both journals of a run go as far as they were taken in."""
+    kept = RunDirectory(path, place.attempt)
+    return reaches(kept.daemon_journal, place.daemon_bytes, place.daemon_chain) and reaches(
+        kept.keeper_journal, place.keeper_bytes, place.keeper_chain
+    )
+
+
 def is_preparation(live: LiveRun) -> bool:
-    """Whether nothing came of it: a keeper was claimed, and nobody was told of a run."""
+    """Whether nothing came of it: a keeper was claimed, or a start written down, and no record says of a run."""
     reader = live.keeper_journal
     return live.run.created_at is None and reader.records <= 1 and not reader.damaged() and live.directory.is_bare()
 
@@ -131,28 +155,34 @@ def settle_dead(live: LiveRun, *, may_requeue: bool = False) -> None:
     left = remains.end_what_is_left(live.directory.keeper_journal)
     disk.remove(live.directory.kept / CONTROL_SOCKET)
     run = live.run
-    sizes = {name: _bytes_left(live, name) for name in run.streams or live.directory.spools()}
+    sizes = spool_sizes(live)
     if may_requeue and not left and _may_start_again(live):
-        # What comes behind is numbered from what is there now.
         live.directory.sync_kept(sizes)
         live.ask(lambda n, at, after: Requeued(n=n, at=at, after=after, attempt=run.attempt + 1, streams=sizes))
         return
     message = UNREADABLE_MESSAGE if KEEPER_JOURNAL in run.damaged else LOST_MESSAGE
-    has_less = any(
-        run.streams[name].cut(size) != run.streams[name] for name, size in sizes.items() if name in run.streams
-    )
-    if has_less or not is_settled(run):
+    if not run.sealed or _lacks(run, sizes):
         live.ask(lambda n, at, after: Lost(n=n, at=at, after=after, streams=sizes, survivors=left, message=message))
     live.directory.remove_start(with_script=REDACTED in run.command)
 
 
-def _bytes_left(live: LiveRun, name: str) -> int:
-    """What there is of a stream's last attempt. It can be less than was written down where the power went meanwhile."""
-    size, keeper = live.directory.spool_bytes(name), live.run.keeper
-    if name not in live.run.streams or keeper is None or keeper.boot_id != system.boot_id():
-        return size
-    stream = live.run.streams[name]
-    return max(size, stream.bytes - stream.parts[-1])
+def spool_sizes(live: LiveRun) -> dict[str, int]:
+    """How much of each stream there is. After a boot it is less: what the page cache held may be zeros now."""
+    run, directory = live.run, live.directory
+    names = run.streams or directory.spools()
+    # One that says nothing, not even who wrote it, went with the power too; one that is damaged tells no boot.
+    if run.keeper is None:
+        is_of_this_boot = bool(live.keeper_journal.damaged().strip(b"\0"))
+    else:
+        is_of_this_boot = run.keeper.boot_id == system.boot_id()
+    if is_of_this_boot:
+        return {name: directory.spool_bytes(name) for name in names}
+    sizes: dict[str, int] = {}
+    for name in names:
+        stream = run.streams.get(name, Stream())
+        begin = stream.parts[-1]
+        sizes[name] = directory.cut_zeros(name, max(stream.durable, stream.kept_from, begin) - begin)
+    return sizes
 
 
 def _may_start_again(live: LiveRun) -> bool:

@@ -1,7 +1,7 @@
 """What a dialect wants run, and the two records that are made of it: the keeper's request and the daemon's fact."""
 
 import base64
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -9,6 +9,9 @@ from limpet.config import Config
 from limpet.model.facts import Submitted
 from limpet.model.secrets import conceal, redact
 from limpet.model.watch import Watch
+
+# For spools that are never cut while they are open.
+_NEVER_CUT_BYTES: Final = 1 << 62
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +42,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     on_lost: str = "fail"
     # What its output is looked through for.
     watch: list[Watch] = []
+    # Whether argv is a shell of a conversation, begun again whenever it has ended.
+    shells: bool = False
 
 
 def start_request(run_id: str, ask: Ask, config: Config) -> dict[str, Any]:
@@ -55,7 +60,7 @@ def start_request(run_id: str, ask: Ask, config: Config) -> dict[str, Any]:
         "stdin": stdin,
         "timeout_ms": ask.timeout_ms,
         "kill_grace_ms": config.run.kill_grace_ms,
-        "spool_max_bytes": config.run.spool_max_bytes,
+        "spool_max_bytes": _NEVER_CUT_BYTES if ask.shells else config.run.spool_max_bytes,
         "head_bytes": _head_bytes(ask, config),
         "min_free_bytes": config.store.min_free_bytes,
         "sync_ms": config.run.sync_ms,

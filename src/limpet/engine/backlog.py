@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import secrets
-import time
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +11,7 @@ from typing import Final
 import msgspec
 
 from limpet.config import BacklogConfig
+from limpet.engine import clock
 from limpet.model.errors import Refusal
 from limpet.store.acks import Acks, Mark, Record
 
@@ -125,7 +125,7 @@ class Backlog:
 
     def _drop_one(self, session: _Session) -> None:
         """The oldest that is not handed out; of those that are, none: they are about to be acked."""
-        now_s = time.monotonic()
+        now_s = clock.passed_s()
         place = next((place for place, hit in enumerate(session.hits) if session.is_free(hit, now_s)), None)
         if place is None:
             return
@@ -141,7 +141,7 @@ class Backlog:
         """In the background, all that were dropped meanwhile at once."""
         dropped, self._dropped = self._dropped, {}
         record = Record(
-            at=time.time_ns() // 1_000_000,
+            at=clock.now_ms(),
             marks={run_id: self._mark(run_id, seqs) for run_id, seqs in dropped.items()},
             dropped={name: self._session(name).dropped for name in {self._session_of[run_id] for run_id in dropped}},
         )
@@ -166,9 +166,9 @@ class Backlog:
     async def take(self, session_id: str, most: int, wait_ms: int = 0) -> Taken:
         """The oldest free messages under a lease; waits for the first as long as is said."""
         await self.is_loaded.wait()
-        until_s = time.monotonic() + wait_ms / 1000
+        until_s = clock.passed_s() + wait_ms / 1000
         while True:
-            session, now_s = self._session(session_id), time.monotonic()
+            session, now_s = self._session(session_id), clock.passed_s()
             taken = self._lease(session_id, session, most, now_s)
             if taken.lease is not None or now_s >= until_s:
                 self._leave_if_empty(session_id, session)
@@ -234,7 +234,7 @@ class Backlog:
         for run_id, seq in hits:
             seqs.setdefault(run_id, []).append(seq)
         record = Record(
-            at=time.time_ns() // 1_000_000,
+            at=clock.now_ms(),
             marks={
                 run_id: self._acks.mark_after(run_id, done, session.lowest_left(run_id, hits))
                 for run_id, done in seqs.items()
@@ -267,7 +267,7 @@ class Backlog:
             if session_id is not None and (count := len(self._hits_of(run_id))):
                 going[run_id] = (session_id, count)
         if going:
-            record = Record(at=time.time_ns() // 1_000_000, pruned=going)
+            record = Record(at=clock.now_ms(), pruned=going)
             try:
                 await asyncio.get_running_loop().run_in_executor(self._disk, lambda: self._acks.put(record, sync=True))
             except OSError as error:  # a full disk is to be made room on all the more

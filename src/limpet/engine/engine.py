@@ -11,27 +11,27 @@ from pathlib import Path
 from typing import Final
 
 from limpet.config import Config
-from limpet.engine import adoption, clock, doctor, remains, steering
+from limpet.engine import clock, doctor, steering
 from limpet.engine.ask import Ask
+from limpet.engine.conversations.conversations import Conversations
 from limpet.engine.doctor import Check
+from limpet.engine.durable import Durable
 from limpet.engine.ground import Ground
 from limpet.engine.home import Home
-from limpet.engine.link import KeeperLink
 from limpet.engine.live_run import LiveRun
-from limpet.engine.matching import MatchType, Pattern, compile_pattern
+from limpet.engine.matching import MatchType, Pattern, compile_pattern, known_pattern
 from limpet.engine.news import News
+from limpet.engine.recovery import Recovery
 from limpet.engine.retention import DAY_MS, Pruned, Retention
 from limpet.engine.sinks import ExecEventSink
-from limpet.engine.starting import Starter
-from limpet.engine.watching import Watching
+from limpet.engine.starting import Starter, heard
 from limpet.model.errors import Refusal
-from limpet.model.ids import IdMaker, check_id, is_made_id, made_at_ms
+from limpet.model.ids import IdMaker, check_id, is_made_id
 from limpet.model.items import Item
 from limpet.model.run import Run
 from limpet.model.secrets import REDACTED
 from limpet.model.status import status_of
 from limpet.model.tombstone import Tombstone
-from limpet.store import disk
 from limpet.store.file_blobs import FileBlobs
 from limpet.store.run_directory import RunDirectory
 from limpet.store.runs import RunFilter, RunStore
@@ -39,10 +39,8 @@ from limpet.store.verify_home import Report, verify_home
 
 _log: Final = logging.getLogger("limpet.engine")
 
-# How long an engine that starts waits for the keepers it finds; later ones are taken over when they answer.
-HELLO_WITHIN_S: Final = 1.0
-# How soon an end that could not be recorded is tried again.
-SETTLE_AGAIN_S: Final = 0.5
+# How soon the secrets of a run that is over are removed.
+TIDY_AFTER_S: Final = 0.02
 
 
 class Engine:
@@ -60,26 +58,27 @@ class Engine:
         self._given_config = config
         self._sinks = sinks
         self.config = config or Config()
-        self.started_at_ms = clock.wall_ms()
+        self.clock = clock.Steady()
         # Set by whoever wants this engine's process to end; the value says whether runs are to end with it.
         self.stop_asked = asyncio.Event()
         self.stop_kills_runs = False
         self._live: dict[str, LiveRun] = {}
         self._starting: dict[str, asyncio.Future[LiveRun]] = {}
+        # Runs that are over and whose secrets are still there.
+        self._untidy: list[LiveRun] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        # Watchers that look on, by run.
-        self._following: dict[str, asyncio.Task[None]] = {}
         self.blobs: FileBlobs
         # Where patterns are compiled and long output is looked through.
         self.thread: Final = ThreadPoolExecutor(1, "limpet-matching")
         self.news: News
+        self.durable: Durable
+        self.conversations: Final = Conversations(self)
         # Where the output of runs is looked through, for whoever asks.
         self.search_threads: Final = ThreadPoolExecutor(2, "limpet-search")
         self._store: RunStore
         self._starter: Starter
         self._retention: Retention
-        self._is_adopting = True
-        self._is_rebuilding = False
+        self._recovery: Recovery
         self._loop: asyncio.AbstractEventLoop
         self._open: AsyncExitStack
 
@@ -94,12 +93,16 @@ class Engine:
             self._loop = asyncio.get_running_loop()
             self._store = self._ground.open_store(self.home, self._hear_of_store)
             stack.push_async_callback(asyncio.to_thread, self._store.close)
+            self._recovery = Recovery(
+                self.home, self.config, self._store, self.blobs, self.thread, self._live, self._on_change, self.later
+            )
             stack.callback(self.thread.shutdown, cancel_futures=True)
             self.news = News(self.home, self.config, self._store, self.blobs, self._sinks)
             stack.push_async_callback(self.news.close)
-            durable = self._ground.open_durable(self.home)
+            self.durable = durable = self._ground.open_durable(self.home)
             stack.callback(durable.close)
             stack.callback(self._detach_all)
+            stack.callback(self._tidy)
             nursery = self._ground.open_nursery(self.home)
             stack.push_async_callback(nursery.close)
             nursery.open()
@@ -111,16 +114,13 @@ class Engine:
             ids = IdMaker(self._ground.serial(), known[-1] if known else "")
             known = [run_id for run_id in known if run_id not in pruned]
             await asyncio.to_thread(self.news.open, known)
+            keeper_gone = self._recovery.on_keeper_gone
             self._starter = Starter(
-                self.home, self.config, nursery, durable, ids, self._new_run, self._on_keeper_gone, self._on_undone
+                self.home, self.config, nursery, durable, ids, self._new_run, keeper_gone, self._on_undone
             )
             stack.push_async_callback(self._starter.close)
             stack.push_async_callback(self._end_tasks)
-            await self._adopt_all(known)
-            if self.home.has_rebooted:
-                with contextlib.suppress(Refusal):  # else the next engine compares again
-                    await asyncio.to_thread(self._store.flush)
-                    self.home.note_boot()
+            await self._recovery.adopt_all(known, self._starter.take_over)
             await asyncio.to_thread(self.news.meet, known)
             self.later(self.news.load)
             self.later(self._prune_now_and_then)
@@ -142,65 +142,6 @@ class Engine:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    # Runs of an earlier engine.
-
-    async def _adopt_all(self, found: Sequence[str]) -> None:
-        """All at once: each waits for its keeper's word, and none for another's. Then all queues go on."""
-        over = await adoption.trusted(self.home, self._store, set(found))
-        await asyncio.gather(*(self._adopt(run_id) for run_id in found if run_id not in over))
-        self._is_adopting = False
-        self._starter.take_over([self._live[run_id] for run_id in sorted(self._live)])
-
-    async def _adopt(self, run_id: str) -> None:
-        live = LiveRun(Run(run_id=run_id), RunDirectory(self.home.run(run_id)), self._on_change)
-        items = live.recall(self._store.get(run_id), self._store.place(run_id))
-        if live.is_taken_anew and live.run.created_at is not None:
-            self._store.forget(run_id)
-        calling = adoption.call_keeper(live)
-        if self._store.get(run_id) is None and adoption.is_preparation(live):
-            if calling is not None:
-                await adoption.hang_up(calling)
-            disk.remove_tree(live.directory.path)
-            live.detach()
-            return
-        self._live[run_id] = live
-        if adoption.is_unstarted(live):
-            if calling is not None:
-                await adoption.hang_up(calling)
-            await adoption.clear_unstarted(live)
-            self._on_change(live, items)
-        elif calling is None:
-            self._on_change(live, items)
-            await self._look_through(live)
-            self._live[run_id] = live  # one that is over may have been let go already
-            self._settle(live, may_requeue=True)
-        else:
-            self._on_change(live, items)
-            self._note_damage(live)
-            if adoption.is_idle(live):
-                await adoption.hang_up(calling)
-                await adoption.clear_unstarted(live)
-                self._settle(live)
-                return
-            attaching = self.later(lambda: self._attach(live, calling))
-            await asyncio.wait({attaching}, timeout=0 if live.is_unresponsive() else HELLO_WITHIN_S)
-
-    async def _attach(self, live: LiveRun, calling: "asyncio.Task[KeeperLink]") -> None:
-        """The run is heard from when its keeper answers: one that is stopped does once it goes on."""
-        try:
-            link = await calling
-        except (OSError, Refusal):
-            self._on_keeper_gone(live)
-            return
-        live.attach(link, self._on_keeper_gone)
-        live.catch_up()
-
-    def _note_damage(self, live: LiveRun) -> None:
-        items = adoption.note_damage(live, self._known(live.run.run_id))
-        if items is not None:
-            self._store.forget(live.run.run_id)
-            self._on_change(live, items)
-
     def _hear_of_store(self) -> None:
         """Called in any thread."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: there is nobody to tell
@@ -209,117 +150,39 @@ class Engine:
     def _look_after_store(self) -> None:
         if self._store.trouble is not None:
             _log.warning("the database: %r", self._store.trouble)
-        if self._store.needs_rebuild and not self._is_rebuilding:
-            self._is_rebuilding = True
-            self.later(self._rebuild)
-
-    async def _rebuild(self) -> None:
-        """Fills the store again from the files. Meanwhile nobody is told that a run is not there."""
-        _log.warning("the database was damaged, and set aside: it is filled again from the files")
-        self._store.clear()
-        await asyncio.to_thread(self._retention.tell_store)
-        for run_id in sorted(path.name for path in self.home.runs.iterdir() if is_made_id(path.name)):
-            live = self._live.get(run_id) or LiveRun(
-                Run(run_id=run_id), RunDirectory(self.home.run(run_id)), self._on_change
-            )
-            items = live.recall()
-            if live.run.created_at is not None:
-                self._store.put(live.run, status_of(live.run), items, live.place())
-            if run_id not in self._live:
-                live.detach()
-            await asyncio.sleep(0)
-        self._is_rebuilding = False
-        _log.warning("the database is whole again")
-
-    def _check_store_is_whole(self) -> None:
-        if self._is_rebuilding:
-            message = "the database is being filled again from the files: ask again in a moment"
-            raise Refusal("unavailable", message, reason="store_damaged")
-
-    def _known(self, run_id: str) -> Run:
-        """What the database still knows of a run, or that it was."""
-        least = self.config.run.max_output_bytes
-        unknown = Run(run_id=run_id, session_id=run_id, max_output_bytes=least, created_at=made_at_ms(run_id))
-        return self._store.get(run_id) or unknown
+        if self._store.needs_rebuild and not self._recovery.is_rebuilding:
+            self._recovery.is_rebuilding = True
+            self.later(lambda: self._recovery.rebuild(self._retention.tell_store))
 
     def _on_change(self, live: LiveRun, items: Sequence[Item]) -> None:
         if live.run.created_at is not None:
             self._store.put(live.run, status_of(live.run), items, live.place())
             if live.run.watch:
-                self._follow(live)
-            self.news.hear(live, items, is_recalled=self._is_adopting)
+                self._recovery.follow(live)
+            self.news.hear(live, items, is_recalled=self._recovery.is_adopting)
         if live.run.is_over:
-            # Behind those who wait for the end: they do not wait for the disk.
-            remove_start = partial(live.directory.remove_start, with_script=REDACTED in live.run.command)
-            asyncio.get_running_loop().call_soon(remove_start)
+            self._tidy_later(live)
             self._starter.leave(live.run.run_id)
             if live.run.keeper is None:
-                self._forget(live)
+                self._recovery.let_go(live)
 
-    def _on_keeper_gone(self, live: LiveRun) -> None:
-        live.link = None
-        live.catch_up()
-        if live.run.sealed:
-            self._forget(live)
-        elif live.run.awaits_watchers:
-            self.later(lambda: self._look_through_and_settle(live))
-        else:
-            self._settle(live)
+    def _tidy_later(self, live: LiveRun) -> None:
+        """Behind those who wait for the end and read what it left: they do not wait for the disk."""
+        if not self._untidy:
+            asyncio.get_running_loop().call_later(TIDY_AFTER_S, self._tidy)
+        self._untidy.append(live)
 
-    async def _look_through_and_settle(self, live: LiveRun) -> None:
-        await self._look_through(live)
-        self._settle(live)
-
-    async def _look_through(self, live: LiveRun) -> None:
-        """The run's keeper is dead: its watchers see all that it wrote before an end is recorded."""
-        following = self._following.get(live.run.run_id)
-        if following is not None:
-            following.cancel()
-            await asyncio.wait({following})
-        if live.run.awaits_watchers:
-            # What is left of it would write to nobody.
-            await asyncio.to_thread(remains.end_what_is_left, live.directory.keeper_journal)
-            sizes = {name: live.directory.spool_bytes(name) for name in live.run.streams or live.directory.spools()}
-            await Watching(live, self.blobs, self.thread).look_through(sizes)
-            live.catch_up()
-
-    def _follow(self, live: LiveRun) -> None:
-        """Its watchers look on while it goes on."""
-        run_id = live.run.run_id
-        if live.run.awaits_watchers and run_id not in self._following:
-            following = self.later(Watching(live, self.blobs, self.thread).follow)
-            self._following[run_id] = following
-            following.add_done_callback(lambda _: self._following.pop(run_id, None))
-
-    def _settle(self, live: LiveRun, *, may_requeue: bool = False) -> None:
-        """The run has no keeper any more: what becomes of it is recorded, as soon as the disk takes it."""
-        if self._live.get(live.run.run_id) is not live:
-            return
-        try:
-            live.catch_up()
-            self._note_damage(live)
-            if not live.run.sealed:
-                adoption.settle_dead(live, may_requeue=may_requeue)
-        except OSError:
-            again = partial(self._settle, live, may_requeue=may_requeue)
-            asyncio.get_running_loop().call_later(SETTLE_AGAIN_S, again)
-            return
-        if live.run.is_over:
-            self._forget(live)
-            return
-        live.begin_attempt()
-        if not self._is_adopting:
-            self._starter.take_over([live])
+    def _tidy(self) -> None:
+        for live in self._untidy:
+            try:
+                live.directory.remove_start(with_script=REDACTED in live.run.command)
+            except OSError as error:
+                _log.warning("what %s was started with could not be removed: %r", live.run.run_id, str(error))
+        self._untidy.clear()
 
     def _on_undone(self, live: LiveRun) -> None:
         self._live.pop(live.run.run_id, None)
         self._store.forget(live.run.run_id)
-
-    def _forget(self, live: LiveRun) -> None:
-        """The run is over and nothing holds it: from here on its row and its files answer."""
-        self._live.pop(live.run.run_id, None)
-        live.detach()
-        live.wake_all()
 
     # Starting.
 
@@ -334,10 +197,11 @@ class Engine:
             known = self._store.find_key(ask.key)
             if known is not None:
                 return self._same(self._live_or_past(known), ask)
-            self._check_store_is_whole()
+            self._recovery.check_store_is_whole()
             starting = asyncio.ensure_future(self._starter.start(ask))
             self._starting[ask.key] = starting
             starting.add_done_callback(lambda _: self._starting.pop(ask.key or "", None))
+            starting.add_done_callback(heard)
         return self._same(await asyncio.shield(starting), ask)
 
     def _same(self, live: LiveRun, ask: Ask) -> LiveRun:
@@ -375,7 +239,7 @@ class Engine:
             stone = self._store.find_tombstone(run_id)
             if stone is not None:
                 raise _pruned(stone)
-            self._check_store_is_whole()
+            self._recovery.check_store_is_whole()
             raise Refusal("not_found", f"there is no run {run_id}: see runs.list for those there are")
         return self._live_or_past(past)
 
@@ -398,8 +262,11 @@ class Engine:
         return live is not None and live.is_unresponsive()
 
     async def compile(self, pattern: str, match_type: MatchType, field: str) -> Pattern:
-        """The pattern ready to look for, or a refusal that names the field."""
-        return await self._loop.run_in_executor(self.thread, partial(compile_pattern, pattern, match_type, field=field))
+        """The pattern ready to look for, or a refusal that names the field; without a wait where it is known."""
+        known = known_pattern(pattern, match_type, field=field)
+        return known or await self._loop.run_in_executor(
+            self.thread, partial(compile_pattern, pattern, match_type, field=field)
+        )
 
     # Upkeep.
 
@@ -407,9 +274,8 @@ class Engine:
         """Removes runs that are over; without bounds, as the configuration has it."""
         if older_than_ms is None and keep_bytes is None:
             older_than_ms, keep_bytes = self._configured_bounds()
-        now_ms = clock.wall_ms()
         try:
-            return await self._retention.prune(now_ms, older_than_ms, keep_bytes, dry_run=dry_run)
+            return await self._retention.prune(self.clock.now_ms(), older_than_ms, keep_bytes, dry_run=dry_run)
         except OSError as error:
             message = (
                 f"what is to go could not be recorded, so it stays: {error.strerror}; make a little room on its disk"
@@ -422,12 +288,10 @@ class Engine:
 
     async def _prune_now_and_then(self) -> None:
         """By a clock that cannot jump while this engine lives."""
-        started = clock.monotonic_s()
         while True:
             await asyncio.sleep(self.config.retention.check_s)
-            now_ms = self.started_at_ms + int((clock.monotonic_s() - started) * 1000)
             try:
-                await self._retention.prune(now_ms, *self._configured_bounds(), dry_run=False)
+                await self._retention.prune(self.clock.now_ms(), *self._configured_bounds(), dry_run=False)
             except (OSError, Refusal) as error:
                 _log.warning("nothing was pruned this time: %r", str(error))
 

@@ -25,11 +25,11 @@ class Home:
         self.config = self.path / "config.toml"
         self.trash = self.path / "trash"
         self.acks = self.path / "acks"
+        self.conversations = self.path / "conversations"
         self.pruned = self.path / "pruned.journal"
         self.socket = self.path / "daemon.sock"
         self.log = self.path / "daemon.log"
-        # Whether the machine is another than that of the last engine here, or was started since.
-        self.has_rebooted = True
+        self.boot = self.path / "boot"
         self._lock_fd = -1
 
     def run(self, run_id: str) -> Path:
@@ -42,8 +42,20 @@ class Home:
             raise Refusal("invalid_argument", message, reason="socket_path_too_long")
         _own_private(self.path)
         self._take_lock()
-        for path in (self.runs, self.nursery, self.database.parent, self.acks):
+        for path in (self.runs, self.nursery, self.database.parent, self.acks, self.conversations):
             _own_private(path)
+
+    def is_new_boot(self) -> bool:
+        """Whether the machine was started since an engine had looked at all that a power cut can take."""
+        try:
+            return self.boot.read_text() != system.boot_id()
+        except OSError:
+            return True
+
+    def know_boot(self) -> None:
+        """Says that all was looked at since the machine was started."""
+        self.boot.touch(mode=0o600)
+        self.boot.write_text(system.boot_id())
 
     def _take_lock(self) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -52,20 +64,13 @@ class Home:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(fd, 32, 0).decode(errors="replace").partition("\n")[0] or "unknown"
+            holder = os.pread(fd, 32, 0).decode(errors="replace").strip() or "unknown"
             os.close(fd)
             message = f"{self.path} is held by pid {holder}: use that daemon, stop it, or choose another LIMPET_HOME"
             raise Refusal("conflict", message, reason="home_held") from None
-        boot_id = system.boot_id()
-        self.has_rebooted = os.pread(fd, 256, 0).decode(errors="replace").split("\n")[1:2] != [boot_id]
         os.ftruncate(fd, 0)
-        os.pwrite(fd, f"{os.getpid()}\n{'' if self.has_rebooted else boot_id}\n".encode(), 0)
+        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
         self._lock_fd = fd
-
-    def note_boot(self) -> None:
-        """What is kept here was compared since the machine started: the next engine need not."""
-        os.pwrite(self._lock_fd, f"{os.getpid()}\n{system.boot_id()}\n".encode(), 0)
-        self.has_rebooted = False
 
     def close(self) -> None:
         """Gives the home free for the next."""

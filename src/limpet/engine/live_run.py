@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable, Generator, Sequence
 from typing import Final
 
@@ -17,6 +18,10 @@ from limpet_keeper import system
 
 # How long the keeper goes on telling of output after the last reader left: the next one is often near.
 HEARD_FOR_S: Final = 1.0
+# How soon a journal that could not be read is tried again.
+READ_AGAIN_S: Final = 0.2
+
+_log: Final = logging.getLogger("limpet.engine")
 
 OnChange = Callable[["LiveRun", Sequence[Item]], None]
 
@@ -29,16 +34,19 @@ class LiveRun:
         self.directory = directory
         self.on_change = on_change
         self.link: KeeperLink | None = None
-        # Whether what was known at the last recall did not count, its items included.
-        self.is_taken_anew = False
+        # Whether what is known of it was taken from the files alone.
+        self.is_anew = False
         self.keeper_journal = JournalReader(directory.keeper_journal)
         self.daemon_journal = DaemonJournal(directory.daemon_journal)
         # When it was last heard of output, or first looked at, by the monotonic clock.
-        self.last_output_s = clock.monotonic_s()
+        self.last_output_s = clock.passed_s()
+        # Hears of each fact, before those who wait look again.
+        self.on_fact: Callable[[AnyFact], None] = lambda _fact: None
         # In the order in which they came.
         self._waiting: dict[asyncio.Future[None], None] = {}
         self._listeners = 0
         self._heard_until: asyncio.TimerHandle | None = None
+        self._unread_since: asyncio.TimerHandle | None = None
 
     # Facts.
 
@@ -65,10 +73,8 @@ class LiveRun:
         for each in (daemon, *keepers[:-1]):
             each.close()
         if is_odd and place != Place():
-            items = self.recall()
-            self.is_taken_anew = True
-            return items
-        self.is_taken_anew = False
+            return self.recall()
+        self.is_anew = place == Place()
         self.run = known
         return [item for fact in merge_attempts(seen, asked) for item in self._know(fact)]
 
@@ -83,7 +89,7 @@ class LiveRun:
 
     def ask(self, make: Callable[[int, int, int], DaemonFact]) -> None:
         """Records what was asked: `make` gets its number, the time, and the keeper's record it stands behind."""
-        fact = make(self.daemon_journal.records + 1, clock.wall_ms(), self.keeper_journal.records)
+        fact = make(self.daemon_journal.records + 1, clock.now_ms(), self.keeper_journal.records)
         self.daemon_journal.append(fact)
         self._take([fact])
 
@@ -105,7 +111,8 @@ class LiveRun:
     def _know(self, fact: AnyFact) -> list[Item]:
         self.run, items = take_in(self.run, fact)
         if isinstance(fact, Wrote):
-            self.last_output_s = clock.monotonic_s()
+            self.last_output_s = clock.passed_s()
+        self.on_fact(fact)
         return items
 
     def place(self) -> Place:
@@ -129,12 +136,26 @@ class LiveRun:
     def attach(self, link: KeeperLink, on_lost: Callable[["LiveRun"], None]) -> None:
         """From now on the keeper's wakeups are heard."""
         self.link = link
-        link.on_wake = self.catch_up
+        link.on_wake = self.hear
         link.on_lost = lambda: on_lost(self)
         if self._listeners:
             link.post("wake", on="every")
         if not link.is_open:
             asyncio.get_running_loop().call_soon(link.on_lost)
+
+    def hear(self) -> None:
+        """What cannot be read now (no descriptor is left, say) is read soon: the keeper is not gone for that."""
+        try:
+            self.catch_up()
+        except OSError as error:
+            if self._unread_since is None:
+                _log.warning("run %s cannot be read: %s", self.run.run_id, error)
+                self._unread_since = asyncio.get_running_loop().call_later(READ_AGAIN_S, self._hear_again)
+
+    def _hear_again(self) -> None:
+        self._unread_since = None
+        if self.link is not None:
+            self.hear()
 
     def detach(self) -> None:
         """Lets go of the keeper and of the open files; the run itself is not touched."""
@@ -144,6 +165,8 @@ class LiveRun:
             self.link = None
         if self._heard_until is not None:
             self._heard_until.cancel()
+        if self._unread_since is not None:
+            self._unread_since.cancel()
         self._close_journals()
 
     def _close_journals(self) -> None:
@@ -175,14 +198,21 @@ class LiveRun:
         return holds(self.run)
 
     @contextlib.contextmanager
-    def next_change(self, change: "asyncio.Future[None] | None" = None) -> Generator["asyncio.Future[None]"]:
-        """A future that is done at the next change from here on; one that is given may stand for several runs."""
-        change = change or asyncio.get_running_loop().create_future()
-        self._waiting[change] = None
+    def next_change(self) -> Generator["asyncio.Future[None]"]:
+        """A future that is done at the next change from here on."""
+        change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.tell(change)
         try:
             yield change
         finally:
-            self._waiting.pop(change, None)
+            self.tell_no_more(change)
+
+    def tell(self, change: "asyncio.Future[None]") -> None:
+        """Has this future done at the next change from here on; it may stand for several runs."""
+        self._waiting[change] = None
+
+    def tell_no_more(self, change: "asyncio.Future[None]") -> None:
+        self._waiting.pop(change, None)
 
     def wake_all(self) -> None:
         """Lets every waiter look again."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
@@ -10,6 +9,7 @@ from typing import Final
 import msgspec
 
 from limpet.config import Config, webhook_name
+from limpet.engine import clock
 from limpet.engine.backlog import Backlog, Taken
 from limpet.engine.home import Home
 from limpet.engine.live_run import LiveRun
@@ -82,7 +82,7 @@ class News:
         living = set(known) - self._store.known_over()
         runs = [run for run_id in living if (run := self._store.get(run_id)) is not None]
         record = Record(
-            at=time.time_ns() // 1_000_000,
+            at=clock.now_ms(),
             marks={run.run_id: Mark(run.last_seq) for run in runs},
             since=max(known, default=""),
         )

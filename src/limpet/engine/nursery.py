@@ -4,10 +4,12 @@ import asyncio
 import contextlib
 import itertools
 import os
+import resource
 import subprocess
 import sys
 from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +23,9 @@ from limpet.store.run_directory import RunDirectory
 from limpet_keeper import system
 
 IDLE_KEEPERS: Final = 6
+# Who starts many in a row finds more of them ready from then on, until nothing was started for a while.
+MOST_IDLE_KEEPERS: Final = 24
+REST_AFTER_S: Final = 60.0
 # Making a keeper ready takes what a run that is just starting needs: it waits for a quiet moment, unless few are left.
 REFILL_AFTER_S: Final = 0.1
 FEW_KEEPERS: Final = 2
@@ -34,24 +39,18 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 class IdleKeeper(msgspec.Struct, frozen=True):
-    """A keeper that waits for a run in a directory of its own, and the directory that will be the run's."""
+    """A keeper that waits for a run, in the directory that will be the run's."""
 
-    kept: Path
     place: RunDirectory
     link: KeeperLink
 
     def claim(self, path: Path) -> None:
         """From now on both are the run's, at `path`. OSError leaves nothing there."""
         disk.rename(self.place.path, path)
-        try:
-            disk.rename(self.kept, RunDirectory(path).kept)
-        except OSError:
-            disk.remove_tree(path)
-            raise
 
     def claim_attempt(self, run: RunDirectory) -> None:
         """From now on the keeper is that of the latest attempt of a run which has its directory."""
-        disk.rename(self.kept, run.kept)
+        disk.rename(self.place.kept, run.kept)
         disk.remove_tree(self.place.path)
 
     def let_go(self) -> None:
@@ -63,19 +62,26 @@ class IdleKeeper(msgspec.Struct, frozen=True):
 class Nursery:
     """Keeps some keepers ready, and makes more as they are taken."""
 
-    def __init__(self, slots: Path, log: Path, cgroup_parent: Path | None) -> None:
+    def __init__(self, slots: Path, log: Path, cgroup_parent: Path | None, rest_after_s: float = REST_AFTER_S) -> None:
         self._slots = slots
         self._log = log
         self._cgroup_parent = cgroup_parent
         self._serial = itertools.count(1)
         self._idle: deque[IdleKeeper] = deque()
+        # How many are to be idle.
+        self._wanted = IDLE_KEEPERS
         self._takers: deque[asyncio.Future[IdleKeeper]] = deque()
         self._preparing: set[str] = set()
         self._process: subprocess.Popen[bytes] | None = None
         self._unread = b""
         self._tasks: set[asyncio.Task[None]] = set()
+        # Threads of its own: where the disk is slow, those that others read with are not to wait for it here.
+        self._threads = ThreadPoolExecutor(AT_ONCE, "limpet-nursery")
         self._has_answered = False
         self._refill_timer: asyncio.TimerHandle | None = None
+        self._rest_timer: asyncio.TimerHandle | None = None
+        self._rest_after_s = rest_after_s
+        self._was_busy = False
         self._closing = False
 
     def open(self) -> None:
@@ -94,7 +100,7 @@ class Nursery:
             keeper.let_go()
         taker: asyncio.Future[IdleKeeper] = asyncio.get_running_loop().create_future()
         self._takers.append(taker)
-        self._refill()
+        self._refill_soon()
         try:
             return await taker
         except asyncio.CancelledError:
@@ -108,23 +114,49 @@ class Nursery:
 
     def _refill_soon(self) -> None:
         """Not while the run that took one is just starting, as long as there are others."""
+        self._was_busy = True
+        if len(self._idle) < FEW_KEEPERS:
+            self._want_more()
+            self._refill(IDLE_KEEPERS)
         if self._refill_timer is not None:
             self._refill_timer.cancel()
-        if len(self._idle) >= FEW_KEEPERS:
-            self._refill_timer = asyncio.get_running_loop().call_later(REFILL_AFTER_S, self._refill)
-        else:
-            self._refill()
+        self._refill_timer = asyncio.get_running_loop().call_later(REFILL_AFTER_S, self._refill)
 
-    def _refill(self) -> None:
-        missing = IDLE_KEEPERS + len(self._takers) - len(self._idle) - len(self._preparing)
+    def _want_more(self) -> None:
+        # Each holds a descriptor: where there are few, they are for runs and for those who ask.
+        most = max(IDLE_KEEPERS, min(MOST_IDLE_KEEPERS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 8))
+        self._wanted = min(most, self._wanted * 2)
+        if self._rest_timer is None:
+            self._rest_timer = asyncio.get_running_loop().call_later(self._rest_after_s, self._rest)
+
+    def _rest(self) -> None:
+        """After a while in which none was taken, few are kept."""
+        self._rest_timer = None
+        if self._was_busy:
+            self._was_busy = False
+            self._rest_timer = asyncio.get_running_loop().call_later(self._rest_after_s, self._rest)
+            return
+        self._wanted = IDLE_KEEPERS
+        while len(self._idle) > self._wanted:
+            self._idle.pop().let_go()
+
+    def _refill(self, wanted_idle: int | None = None) -> None:
+        """Asks for what is missing to that many idle ones, or to as many as are wanted where there is time for it."""
+        missing = (wanted_idle or self._wanted) + len(self._takers) - len(self._idle) - len(self._preparing)
         wanted = min(missing, AT_ONCE - len(self._preparing)) if self._takers else missing
         if wanted <= 0 or self._closing:
             return
         process = self._running_process()
         assert process.stdin is not None
         for _ in range(wanted):
-            path = str(self._slots / f"{os.getpid()}-{next(self._serial)}")
+            place = RunDirectory(self._slots / f"{os.getpid()}-{next(self._serial)}")
+            path = str(place.kept)
             self._preparing.add(path)
+            try:
+                disk.make_directory(place.path)
+            except OSError as error:
+                asyncio.get_running_loop().call_soon(self._fail, path, system.error_name(error), str(error))
+                continue
             with contextlib.suppress(BrokenPipeError):  # its end is noticed where its answers are read
                 os.write(process.stdin.fileno(), _encoder.encode({"prepare": path}) + b"\n")
 
@@ -157,12 +189,12 @@ class Nursery:
                 self._fail(answer["failed"], answer["errno"], answer["message"])
 
     async def _welcome(self, kept: Path) -> None:
-        place = RunDirectory(kept.with_name(f"{kept.name}-run"))
+        place = RunDirectory(kept.parent)
         try:
             link = await KeeperLink.connect(kept, "state")
-            keeper = IdleKeeper(kept, place, link)
+            keeper = IdleKeeper(place, link)
             try:
-                await asyncio.to_thread(place.lay_out)
+                await asyncio.get_running_loop().run_in_executor(self._threads, place.lay_out)
             except BaseException:
                 keeper.let_go()
                 raise
@@ -172,7 +204,7 @@ class Nursery:
             return
         self._preparing.discard(str(kept))
         self._offer(keeper)
-        self._refill()
+        self._refill(IDLE_KEEPERS)
 
     def _offer(self, keeper: IdleKeeper) -> None:
         while self._takers:
@@ -185,6 +217,7 @@ class Nursery:
     def _fail(self, path: str, errno_name: str, message: str) -> None:
         """Tells one who waits, and tries again for the others; for nobody it is not tried again."""
         self._preparing.discard(path)
+        disk.remove_tree(Path(path).parent)
         self._refuse_one(errno_name, message)
         if self._takers:
             self._refill()
@@ -221,6 +254,9 @@ class Nursery:
     async def close(self) -> None:
         """Lets the idle keepers and the nursery go."""
         self._closing = True
+        for timer in (self._refill_timer, self._rest_timer):
+            if timer is not None:
+                timer.cancel()
         if self._process is not None and self._process.stdout is not None:
             asyncio.get_running_loop().remove_reader(self._process.stdout.fileno())
         for task in self._tasks:
@@ -235,6 +271,7 @@ class Nursery:
             self._process.stdin.close()
             await asyncio.to_thread(self._process.wait)
             self._process.stdout.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 def _start(log: Path, cgroup_parent: Path | None) -> subprocess.Popen[bytes]:

@@ -82,6 +82,8 @@ class Passage(Generic[Found]):
                 found += self._finish_scanner()
                 self._start_at(part_end, b"")
             else:
+                if not self._begins_in_thread:
+                    self._set_out()  # what comes next is looked at the sooner
                 break
         return found
 
@@ -146,15 +148,18 @@ class Passage(Generic[Found]):
     def _scan(self, end: int, *, to_first: bool) -> list[Found]:
         found: list[Found] = []
         run = self._look_at()
-        if self._scanner is None:
-            self._scanner = self._begin(self.position, self._line_before() if self._before is None else self._before)
-        scanner = self._scanner
+        scanner = self._set_out()
         while self.position < end and not (found and to_first) and not self._is_given_up:
             upto = min(end, self.position + _SLICE_BYTES)
             data = read_exactly(run, self._blobs, self._name, self.position, upto)
             found += scanner.feed(data)
             self.position = upto
         return found
+
+    def _set_out(self) -> Scanner[Found]:
+        if self._scanner is None:
+            self._scanner = self._begin(self.position, self._line_before() if self._before is None else self._before)
+        return self._scanner
 
     def _pass_over(self, gone: Span) -> None:
         self.missed.append(gone)

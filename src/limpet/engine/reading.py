@@ -48,7 +48,9 @@ def check_offset(run: Run, name: str, offset: int) -> None:
         raise Refusal("invalid_argument", message, reason="cursor_ahead", field="offset", total_bytes=stream.bytes)
     hole = stream.hole_at(offset)
     if hole is not None:
-        message = f"these bytes were given up to hold run.spool_max_bytes; the next kept one is {hole[1]}"
+        message = (
+            f"these bytes are not kept (given up for run.spool_max_bytes, or lost): the next kept one is {hole[1]}"
+        )
         raise Refusal("gone", message, reason="cursor_expired", base=hole[1])
 
 
@@ -89,6 +91,8 @@ def read_exactly(run: Run, blobs: BlobStore, name: str, start: int, end: int) ->
     """These bytes of a stream; a refusal where the spool has not got what its journal says."""
     data = _kept(run, blobs, name, start, end)
     if len(data) < end - start:
+        if not blobs.names(f"runs/{run.run_id}"):
+            raise Refusal("gone", f"the run {run.run_id} was pruned meanwhile", reason="pruned", run_id=run.run_id)
         message = f"the spool {name} is shorter than its journal says: it was changed from outside"
         raise Refusal("internal", message, reason="spool_tampered")
     return data
@@ -122,12 +126,12 @@ def _first_character(data: bytes, is_all: bool) -> bytes:
 def last_lines_offset(run: Run, blobs: BlobStore, name: str, lines: int) -> int:
     """Where the last `lines` lines begin, as far back as bytes are kept without a gap."""
     stream = stream_of(run, name)
-    place = stream.bytes
-    if lines <= 0 or place == 0:
+    first, place = stream.last_kept
+    if lines <= 0 or place == first:
         return place
     missing = lines + 1 if _kept(run, blobs, name, place - 1, place) == b"\n" else lines
-    while place > stream.kept_from:
-        start = max(stream.kept_from, place - _LINE_SCAN_BYTES)
+    while place > first:
+        start = max(first, place - _LINE_SCAN_BYTES)
         block = _kept(run, blobs, name, start, place)
         found = len(block)
         while (found := block.rfind(b"\n", 0, found)) >= 0:
@@ -135,15 +139,16 @@ def last_lines_offset(run: Run, blobs: BlobStore, name: str, lines: int) -> int:
             if not missing:
                 return start + found + 1
         place = start
-    return stream.kept_from
+    return first
 
 
 def last_bytes_offset(run: Run, blobs: BlobStore, name: str, count: int, encoding: str) -> int:
     """Where the last `count` bytes begin, as far back as bytes are kept without a gap; for text at a character."""
     stream = stream_of(run, name)
-    offset = max(stream.bytes - count, stream.kept_from, 0)
-    if encoding == "utf-8" and offset > stream.kept_from:
-        for byte in _kept(run, blobs, name, offset, min(offset + 3, stream.bytes)):
+    first, end = stream.last_kept
+    offset = max(end - count, first)
+    if encoding == "utf-8" and offset > first:
+        for byte in _kept(run, blobs, name, offset, min(offset + 3, end)):
             if byte & 0xC0 != 0x80:
                 break
             offset += 1

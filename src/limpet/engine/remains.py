@@ -4,9 +4,9 @@ import contextlib
 import os
 import select
 import signal
-import time
 from pathlib import Path
 
+from limpet.engine import clock
 from limpet.model.facts import Prepared, Started, Starting, Witness
 from limpet.store.journals import JournalReader
 from limpet_keeper import system
@@ -86,8 +86,8 @@ def _still_alive(killed: list[int]) -> list[int]:
             handles.append(os.pidfd_open(pid))
             poll.register(handles[-1], select.POLLIN)
     left = len(handles)
-    until = time.monotonic() + GONE_WITHIN_S
-    while left and (wait_s := until - time.monotonic()) > 0:
+    until = clock.passed_s() + GONE_WITHIN_S
+    while left and (wait_s := until - clock.passed_s()) > 0:
         for handle, _ in poll.poll(int(wait_s * 1000) + 1):
             poll.unregister(handle)
             left -= 1

@@ -1,13 +1,13 @@
 """Looks through the output of runs for a text or a pattern: in a thread, in slices of time, never all in memory."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Executor
 from typing import Final
 
 import msgspec
 
+from limpet.engine import clock
 from limpet.engine.matching import Pattern
 from limpet.engine.reading import read_exactly
 from limpet.engine.shown import line_around
@@ -73,7 +73,7 @@ class Search:
         self._blobs = blobs
         self._stream = stream
         self._limit = limit
-        self._until_s = time.monotonic() + within_s
+        self._until_s = clock.passed_s() + within_s
 
     async def go(self, thread: Executor, runs: AsyncIterator[Run], place: Place | None) -> None:
         """Looks through the runs, the first of them from that place on."""
@@ -111,7 +111,7 @@ class Search:
         try:
             at = start
             while at < high:
-                if time.monotonic() > self._until_s:
+                if clock.passed_s() > self._until_s:
                     self.stopped_at = Place(run.run_id, name, scanner.restart_at)
                     return
                 data = read_exactly(run, self._blobs, name, at, min(high, at + _CHUNK_BYTES))
@@ -171,5 +171,5 @@ def _kept_pieces(stream: Stream, begin: int) -> Iterator[tuple[int, int]]:
 
 def _slice(looking: Iterator[None]) -> bool:
     """Goes on for a while; whether there is more."""
-    until_s = time.monotonic() + _SLICE_S
-    return any(time.monotonic() > until_s for _ in looking)
+    until_s = clock.passed_s() + _SLICE_S
+    return any(clock.passed_s() > until_s for _ in looking)

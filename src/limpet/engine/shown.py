@@ -21,12 +21,17 @@ Read = Callable[[str, int, int], bytes]
 
 
 def item_text(run: Run, item: Item, read: Read) -> str:
-    """What an output item says. The texts of a stream's items together are the text of its bytes."""
+    """What an output item says. The texts of a stream's items together are the text of its bytes that are kept."""
     assert item.stream is not None
     assert item.start is not None
     assert item.end is not None
     stream = run.streams[item.stream]
     low, high = _part_of(stream, item.start)
+    if stream.hole_at(item.start) is not None:
+        return ""
+    high = min(high, stream.kept_end(item.start))
+    if high < item.end:
+        return read(item.stream, item.start, high).decode("utf-8", errors="replace")
     is_cut = item.end == stream.head_end < (stream.bytes if stream.ended_at is None else stream.ended_at)
     # Behind the head nothing is sure to stay: what has only begun there is left off.
     before = max(low, item.start - 4)
@@ -44,15 +49,18 @@ def snippet(run: Run, read: Read) -> str:
     for name, start, end in reversed(run.tail):
         if left <= 0:
             break
-        start = max(start, run.streams[name].kept_from)
-        low, high = _part_of(run.streams[name], start)
+        stream = run.streams[name]
+        first, last = stream.last_kept
+        start, end = max(start, first), min(end, last)
+        low, high = _part_of(stream, start)
+        high = min(high, last)
         begin = max(start, end - 4 * left)
         before, after = max(low, begin - 4), min(high, end + 3)
         if end <= begin:
             continue
         data = read(name, before, after)
         text = data[boundary(data, begin - before) : boundary(data, end - before)]
-        text = whole_characters(text) if end == run.streams[name].bytes and run.streams[name].open else text
+        text = whole_characters(text) if end == stream.bytes and stream.open else text
         pieces.append(text.decode("utf-8", errors="replace")[-left:])
         left -= len(pieces[-1])
     return "".join(reversed(pieces))
@@ -104,6 +112,22 @@ class Line(msgspec.Struct, frozen=True):
 
     text: str
     is_cut: bool
+
+
+def around(run: Run, name: str, start: int, end: int, read: Read) -> Read:
+    """Reads what stands around these bytes with one read, where they are few and nothing near them is gone."""
+    stream = run.streams[name]
+    if stream.holes or end - start > MATCH_MAX_BYTES:
+        return read
+    low, high = max(0, start - LINE_MAX_BYTES), min(stream.bytes, end + LINE_MAX_BYTES)
+    data = read(name, low, high)
+
+    def read_near(other: str, begin: int, stop: int) -> bytes:
+        if other == name and low <= begin and stop <= high:
+            return data[begin - low : stop - low]
+        return read(other, begin, stop)
+
+    return read_near
 
 
 def line_around(run: Run, name: str, start: int, end: int, read: Read) -> Line:

@@ -4,13 +4,13 @@ import asyncio
 import inspect
 import logging
 import threading
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol
 
 import msgspec
 
+from limpet.engine import clock
 from limpet.engine.messages import hit_id, words_of
 from limpet.engine.reading import read_exactly
 from limpet.engine.shown import item_text, snippet
@@ -159,7 +159,7 @@ class Pump:
     def stop(self) -> None:
         """It gets what waits for it, if it is quick about that, and nothing more."""
         with self._turn:
-            self._until_s = time.monotonic() + _LEAVE_WITHIN_S
+            self._until_s = clock.passed_s() + _LEAVE_WITHIN_S
             self._stop.set()
             self._turn.notify()
 
@@ -187,7 +187,7 @@ class Pump:
 
     def _next(self) -> tuple[Run, Item] | None:
         """What comes next, once there is something; None when it is over."""
-        while not self._stop.is_set() or time.monotonic() < self._until_s:
+        while not self._stop.is_set() or clock.passed_s() < self._until_s:
             with self._turn:
                 if self._hits or self._hints:
                     is_hint_first = not self._hits or (self._hints and self._hints[0][0] < self._hits[0][0])
@@ -243,16 +243,16 @@ class Pump:
         event = WatchEvent(
             **_common(run, item), snippet=words.snippet, event=item.event or "", text=words.text, data=words.data
         )
-        until_s, again_s = time.monotonic() + self._give_up_s, _AGAIN_S[0]
+        until_s, again_s = clock.passed_s() + self._give_up_s, _AGAIN_S[0]
         while not self._try(self._sink.on_watch, event):
-            if time.monotonic() >= until_s:
+            if clock.passed_s() >= until_s:
                 self.state.given_up += 1
                 _log.warning("the sink %s is not told of %s: it failed for too long", self.state.name, event.id)
                 break
             if self._stop.wait(again_s):
                 return False
             again_s = min(2 * again_s, _AGAIN_S[1])
-        record = Record(at=time.time_ns() // 1_000_000, marks={run.run_id: Mark(item.seq)})
+        record = Record(at=clock.now_ms(), marks={run.run_id: Mark(item.seq)})
         try:
             self._acks.put(record, sync=False)
         except OSError as error:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 import msgspec
@@ -26,6 +26,8 @@ from limpet.store.run_directory import SCRIPT, START_REQUEST, RunDirectory
 
 # How soon a run whose turn it is looks again for room on its disk.
 ROOM_AGAIN_S: Final = 1.0
+# When a run that goes on is one that a power cut shall not lose.
+KEPT_AFTER_S: Final = 1.0
 TOO_LONG_MESSAGE: Final = "it waited in its queue for as long as it might: it was not started"
 NOT_KEPT_MESSAGE: Final = "what it was to be started with is not there any more: it was not started"
 
@@ -57,13 +59,14 @@ class Starter:
         self._queued: dict[str, LiveRun] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._keeping = asyncio.Lock()
 
     async def start(self, ask: Ask) -> LiveRun:
         """Returns when the run's record is on disk, and it runs, waits for its turn, or could not start."""
         self._check_room()
-        run_id = self._ids.make(clock.wall_ms())
+        run_id = self._ids.make(clock.now_ms())
         if ask.serial and not self.queue.enter(run_id, ask.session_id or run_id):
-            return await asyncio.shield(asyncio.ensure_future(self._enqueue(run_id, ask)))
+            return await _to_its_end(self._enqueue(run_id, ask))
         try:
             idle = await self._nursery.take()
             # From the claim to the task that sees it through nothing is awaited: it cannot be cut in half.
@@ -73,7 +76,7 @@ class Starter:
             raise
         # The frame leaves before the disk is asked for anything; with a key only when the record is on it.
         started = None if ask.key is not None else idle.link.begin("start", **request)[1]
-        return await asyncio.shield(asyncio.ensure_future(self._see_started(live, idle.link, request, started)))
+        return await _to_its_end(self._see_started(live, idle.link, request, started))
 
     def _check_room(self) -> None:
         least = self._config.store.min_free_bytes
@@ -90,7 +93,7 @@ class Starter:
             idle.claim(self._home.run(run_id))
         except OSError as error:
             idle.let_go()
-            raise Refusal("unavailable", f"the run's directory could not be made: {error.strerror}") from error
+            raise _refusal("the run's directory could not be made", error) from error
         live = self._new_run(Run(run_id=run_id))
         try:
             request = self._record(live, ask)
@@ -112,15 +115,33 @@ class Starter:
                 await started
             await on_disk
         except OSError as error:
-            reason = "storage_full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "not_durable"
+            if live.run.is_over and not live.directory.path.exists():
+                message = f"the run {live.run.run_id} was over, and pruned, before this could be answered"
+                raise Refusal("gone", message, reason="pruned", run_id=live.run.run_id) from error
             if started is None:
                 self._undo(live)
-                message = f"the run could not be put on disk, so it was not started: {error.strerror}"
-                raise Refusal("unavailable", message, reason=reason) from error
-            message = f"the run goes on, but its record is not known to be on disk: {error.strerror}; look at the disk"
-            raise Refusal("unavailable", message, reason=reason, run_id=live.run.run_id) from error
-        live.catch_up()
+                raise _refusal("the run could not be put on disk, so it was not started", error) from error
+            message = "the run goes on, but its record is not known to be on disk"
+            raise _refusal(message, error, run_id=live.run.run_id) from error
+        live.hear()
+        if live.run.on_lost == "requeue":
+            asyncio.get_running_loop().call_later(KEPT_AFTER_S, self._keep_request, live)
         return live
+
+    def _keep_request(self, live: LiveRun) -> None:
+        """What a run could be started again with is put on disk once it has gone on for a while: most never need it."""
+        if live.run.is_over or live.link is None:
+            return
+        task = asyncio.ensure_future(self._sync_request(live))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _sync_request(self, live: LiveRun) -> None:
+        """One after the other: starts that wait for the disk come first."""
+        async with self._keeping:
+            if not live.run.is_over:
+                with contextlib.suppress(OSError):  # it ended, or the disk fails: a power cut can lose it then
+                    await asyncio.to_thread(live.directory.sync, START_REQUEST)
 
     def _undo(self, live: LiveRun) -> None:
         """Takes back a run of which nothing has begun."""
@@ -135,6 +156,8 @@ class Starter:
         if ask.script is not None:
             ask = msgspec.structs.replace(ask, argv=[*ask.argv, str(directory.path / SCRIPT)])
         request = start_request(run_id, ask, self._config)
+        if ask.shells:
+            request["shells"] = str(directory.kept)
         try:
             if ask.script is not None:
                 directory.write_private(SCRIPT, ask.script.encode())
@@ -142,8 +165,7 @@ class Starter:
             live.ask(lambda n, at, after: submitted(run_id, ask, self._config, n, at, after))
         except OSError as error:
             self._undo(live)
-            message = f"the run could not be recorded, so it was not started: {error.strerror}; make room on its disk"
-            raise Refusal("unavailable", message, reason="storage_full") from error
+            raise _refusal("the run could not be recorded, so it was not started", error) from error
         return request
 
     # In its turn.
@@ -157,7 +179,7 @@ class Starter:
         except OSError as error:
             disk.remove_tree(directory.path)
             self.leave(run_id)
-            raise Refusal("unavailable", f"the run's directory could not be made: {error.strerror}") from error
+            raise _refusal("the run's directory could not be made", error) from error
         except Refusal:
             self.leave(run_id)
             raise
@@ -166,8 +188,7 @@ class Starter:
             await self._durable.begin(live.daemon_journal)
         except OSError as error:
             self._undo(live)
-            message = f"the run could not be put on disk, so it was not queued: {error.strerror}"
-            raise Refusal("unavailable", message, reason="storage_full") from error
+            raise _refusal("the run could not be put on disk, so it was not queued", error) from error
         self._await_turn(live)
         return live
 
@@ -177,7 +198,7 @@ class Starter:
             return
         self._queued[run.run_id] = live
         if run.queue_timeout_ms is not None:
-            waited_ms = clock.wall_ms() - (run.created_at or 0) if run.attempt == 1 else 0
+            waited_ms = clock.now_ms() - (run.created_at or 0) if run.attempt == 1 else 0
             left_s = max(0, run.queue_timeout_ms - max(0, waited_ms)) / 1000
             timer = asyncio.get_running_loop().call_later(left_s, self._give_up, live, "timeout", TOO_LONG_MESSAGE)
             self._timers[run.run_id] = timer
@@ -266,6 +287,30 @@ class Starter:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def _to_its_end(start: Coroutine[Any, Any, LiveRun]) -> LiveRun:
+    """What it comes to. It goes on to there when whoever asked for it has gone."""
+    task = asyncio.ensure_future(start)
+    task.add_done_callback(heard)
+    return await asyncio.shield(task)
+
+
+def heard(done: "asyncio.Future[LiveRun]") -> None:
+    """A refusal that whoever asked for it did not wait for is nobody's: it is not to be complained of."""
+    if not done.cancelled():
+        done.exception()
+
+
+def _refusal(what: str, error: OSError, **extra: str) -> Refusal:
+    """What could not be done, why, and what to do."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        reason, todo = "storage_full", "make room on its disk"
+    elif error.errno in (errno.EMFILE, errno.ENFILE):
+        reason, todo = "too_many_files", "close connections, or raise the limit of open files"
+    else:
+        reason, todo = "not_durable", "look at its disk"
+    return Refusal("unavailable", f"{what}: {error.strerror}; {todo}", reason=reason, **extra)
 
 
 def _request_of(live: LiveRun) -> dict[str, Any] | None:

@@ -2,14 +2,14 @@
 
 import asyncio
 import contextlib
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import Final, Protocol
 
 import msgspec
 
+from limpet.engine import clock
 from limpet.engine.live_run import LiveRun
 from limpet.engine.matching import Hit, Pattern
 from limpet.engine.passage import Passage
@@ -50,7 +50,13 @@ class Beyond(msgspec.Struct, frozen=True):
     count: int
 
 
-Condition = Exit | Match | Quiet | Port | Beyond
+class Told(msgspec.Struct, frozen=True):
+    """What the run's facts tell, by somebody who follows them."""
+
+    holds: Callable[[], bool]
+
+
+Condition = Exit | Match | Quiet | Port | Beyond | Told
 Places = Mapping[str, Mapping[str, int]]
 
 
@@ -111,24 +117,31 @@ class Waiting:
 
     async def first(self, within_s: float) -> Met | None:
         """What holds first; None when nothing did in time, or nothing can any more."""
-        deadline = time.monotonic() + within_s
+        deadline, loop = clock.passed_s() + within_s, asyncio.get_running_loop()
         with contextlib.ExitStack() as heard:
             if self._hears:
                 for live in self._lives:
                     heard.enter_context(live.heard())
             while True:
-                change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                with contextlib.ExitStack() as told:
-                    for live in self._lives:
-                        told.enter_context(live.next_change(change))
+                change: asyncio.Future[None] = loop.create_future()
+                for live in self._lives:
+                    live.tell(change)
+                try:
                     met = await self._look()
                     if met is not None or not self.can_come:
                         return met
-                    now = time.monotonic()
+                    now = clock.passed_s()
                     if now >= deadline:
                         return None
                     again = min([deadline, *(each.again_at for each in self._others if each.again_at is not None)])
-                    await asyncio.wait((change,), timeout=max(0.0, again - now))
+                    timer = loop.call_later(again - now, _let_look, change)
+                    try:
+                        await change
+                    finally:
+                        timer.cancel()
+                finally:
+                    for live in self._lives:
+                        live.tell_no_more(change)
 
     def _all(self) -> "list[_Look]":
         return [*self._matches, *self._others]
@@ -158,6 +171,11 @@ class Waiting:
             each.close()
 
 
+def _let_look(change: asyncio.Future[None]) -> None:
+    if not change.done():
+        change.set_result(None)
+
+
 def _is_beside(one: Met, other: Met) -> bool:
     """Whether both stand in one stream, so that one came first."""
     assert one.matched is not None
@@ -180,7 +198,7 @@ def _look_for(
             return _QuietLook(live, place, condition)
         case Port():
             return _PortLook(live, place, condition)
-        case Exit() | Beyond():
+        case Exit() | Beyond() | Told():
             return _StateLook(live, place, condition)
 
 
@@ -189,7 +207,7 @@ class _StateLook:
 
     again_at: float | None = None
 
-    def __init__(self, live: LiveRun, place: int, condition: Exit | Beyond) -> None:
+    def __init__(self, live: LiveRun, place: int, condition: Exit | Beyond | Told) -> None:
         self.live = live
         self.condition = place
         self.can_come = True
@@ -199,6 +217,8 @@ class _StateLook:
         run, wanted = self.live.run, self._wanted
         if isinstance(wanted, Exit):
             holds = run.is_over
+        elif isinstance(wanted, Told):
+            holds = wanted.holds()
         elif wanted.stream is None:
             holds = run.last_seq > wanted.count
         else:
@@ -285,7 +305,7 @@ class _QuietLook:
             self.again_at = None
             return None
         self.again_at = self.live.last_output_s + self._quiet_s
-        return Met(self.condition, self.live) if time.monotonic() >= self.again_at else None
+        return Met(self.condition, self.live) if clock.passed_s() >= self.again_at else None
 
     def close(self) -> None:
         """Nothing is held."""
@@ -308,7 +328,7 @@ class _PortLook:
             return None
         if keeper is not None and await asyncio.to_thread(listens, keeper, self._port):
             return Met(self.condition, self.live)
-        self.again_at = time.monotonic() + PORT_AGAIN_S
+        self.again_at = clock.passed_s() + PORT_AGAIN_S
         return None
 
     def close(self) -> None:

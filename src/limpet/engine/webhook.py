@@ -5,13 +5,13 @@ import hmac
 import http.client
 import socket
 import threading
-import time
 from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
 
 from limpet.config import WebhookConfig, webhook_name
+from limpet.engine import clock
 from limpet.engine.sinks import OutputEvent, SinkEvent, StatusEvent, WatchEvent
 from limpet.model.version import VERSION
 
@@ -50,7 +50,7 @@ class WebhookSink:
         self._post(event)
 
     def _post(self, event: SinkEvent) -> None:
-        body = _encode(msgspec.to_builtins(event) | {"sent_at": time.time_ns() // 1_000_000})
+        body = _encode(msgspec.to_builtins(event) | {"sent_at": clock.now_ms()})
         headers = {
             "Content-Type": "application/json",
             "User-Agent": f"limpet/{VERSION}",

@@ -160,6 +160,45 @@ class Sealed(Fact, frozen=True, kw_only=True, tag="sealed"):
     streams: dict[str, Seal]
 
 
+class ShellBegan(Fact, frozen=True, kw_only=True, tag="shell_began"):
+    pid: int
+    offset: int
+
+
+class ShellGone(Fact, frozen=True, kw_only=True, tag="shell_gone"):
+    pid: int
+    code: int | None
+    signal: str | None
+    offset: int
+    # What it was at, by the word that was handed over with it.
+    block: str | None
+
+
+class Delivered(Fact, frozen=True, kw_only=True, tag="delivered"):
+    block: str
+    offset: int
+
+
+class Prompt(Fact, frozen=True, kw_only=True, tag="prompt"):
+    """A genuine one: its line stands at [start, end) of the spool; what came before it ends at `output_end`."""
+
+    output_end: int
+    start: int
+    end: int
+    exit: int
+    cwd_b64: str
+    ts: int
+    first: bool
+    block: str | None
+    # How many look-alikes there were since the last one, where not each was told.
+    suspicious: int | None = None
+
+
+class Suspicious(Fact, frozen=True, kw_only=True, tag="suspicious"):
+    offset: int
+    why: str
+
+
 # What was asked. The daemon alone writes these, into daemon.journal; `after` is the number of the keeper's record
 # after which each stands.
 
@@ -273,6 +312,21 @@ class Looked(Asked, frozen=True, kw_only=True, tag="looked"):
     whole: bool = False
 
 
+class BlockBegun(Asked, frozen=True, kw_only=True, tag="block_begun"):
+    """A conversation's shell is to be handed this command; once, whatever becomes of the daemon."""
+
+    block: str
+    cmd: str
+    cwd: str | None = None
+    interactive: bool = False
+    key: str | None = None
+    digest: str | None = None
+
+
+class ResetAsked(Asked, frozen=True, kw_only=True, tag="reset_asked"):
+    """All that a conversation's shell has begun is to end, the shell too; another one follows."""
+
+
 class Lost(Asked, frozen=True, kw_only=True, tag="lost"):
     """The keeper is dead and said no end: what it had not written down is added, what is left is named."""
 
@@ -303,6 +357,11 @@ KeeperFact = (
     | Ended
     | SurvivorsGone
     | Sealed
+    | ShellBegan
+    | ShellGone
+    | Delivered
+    | Prompt
+    | Suspicious
 )
 DaemonFact = (
     Submitted
@@ -317,6 +376,8 @@ DaemonFact = (
     | Suppressed
     | Missed
     | Looked
+    | BlockBegun
+    | ResetAsked
     | Lost
 )
 AnyFact = KeeperFact | DaemonFact

@@ -1,6 +1,6 @@
 """What is shown of a run, one numbered item after another: a pure function of its facts."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, Literal
 
 import msgspec
@@ -21,6 +21,7 @@ from limpet.model.facts import (
 )
 from limpet.model.run import Run, fold
 from limpet.model.status import status_of
+from limpet.model.stream import Span
 
 # No item holds more characters. It holds no more bytes either, with those of a character that goes on behind its end.
 CHUNK_MAX_CHARS: Final = 8192
@@ -99,17 +100,14 @@ def _news(before: Run, fact: AnyFact, after: Run) -> Iterator[Item]:
     if after.capped and not before.capped:
         yield _event(fact, "output_capped", max_output_bytes=after.max_output_bytes)
     match fact:
-        case Hole():
-            yield from _dropped(before, fact, after, [fact.stream])
+        case Hole() if fact.stream in after.streams:
+            known = before.streams[fact.stream].holes if fact.stream in before.streams else ()
+            if len(after.streams[fact.stream].holes) > len(known):
+                yield _event(fact, "output_dropped", stream=fact.stream, start=after.streams[fact.stream].holes[-1][0])
         case Stalled():
             yield _event(fact, "storage_full", errno=fact.errno, file=fact.file)
         case Resumed():
             yield _event(fact, "storage_resumed")
-        case Lost():
-            yield from _dropped(before, fact, after, fact.streams)
-        case Requeued():
-            yield from _dropped(before, fact, after, fact.streams)
-            yield _event(fact, "recovered", attempt=after.attempt)
         case Hit() if 0 <= fact.watcher < len(after.watch):
             yield _hit(after, fact)
         case Suppressed() if 0 <= fact.watcher < len(after.watch):
@@ -117,6 +115,12 @@ def _news(before: Run, fact: AnyFact, after: Run) -> Iterator[Item]:
             yield _event(fact, "watch_suppressed", watched=watch.event, hits=after.watching[fact.watcher].hits)
         case Missed():
             yield _event(fact, "watch_missed", stream=fact.stream, start=fact.start, end=fact.end)
+        case Lost() | Requeued():
+            for name in after.streams:
+                for start, end in _new_holes(before, after, name):
+                    yield _event(fact, "output_lost", stream=name, start=start, end=end)
+            if isinstance(fact, Requeued):
+                yield _event(fact, "recovered", attempt=after.attempt)
         case _:
             pass
     if after.created_at is not None and (before.created_at is None or status_of(before) != status_of(after)):
@@ -145,12 +149,10 @@ def _hit(run: Run, fact: Hit) -> Item:
     )
 
 
-def _dropped(before: Run, fact: AnyFact, after: Run, names: Iterable[str]) -> Iterator[Item]:
-    """Says where bytes began to go; that more of them go behind is not said again."""
-    for name in names:
-        known = before.streams[name].holes if name in before.streams else ()
-        if name in after.streams and len(after.streams[name].holes) > len(known):
-            yield _event(fact, "output_dropped", stream=name, start=after.streams[name].holes[-1][0])
+def _new_holes(before: Run, after: Run, name: str) -> Iterator[Span]:
+    """What of a stream is not kept any more, and was before."""
+    known = before.streams[name].holes if name in before.streams else ()
+    return (hole for hole in after.streams[name].holes if hole not in known)
 
 
 def _event(fact: AnyFact, name: str, **data: Any) -> Item:

@@ -131,7 +131,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 # What a run takes over from what was asked, under the same names.
 ASKED_FIELDS: Final = tuple(name for name in Submitted.__struct_fields__ if name not in ("n", "at", "after"))
-ONLY_LOGGED: Final = "stdin, stdin_closed, signalled, killing, missed: facts that change no state"
+ONLY_LOGGED: Final = (
+    "stdin, stdin_closed, signalled, killing, missed: facts that change no state; those of blocks: limpet.model.blocks"
+)
 
 
 def fold(run: Run, fact: AnyFact) -> Run:
@@ -278,7 +280,7 @@ def _fold_watching(run: Run, fact: Hit | Suppressed) -> Run:
 
 
 def with_all_bytes(run: Run, at: int, sizes: dict[str, int]) -> Run:
-    """The run with all that a dead keeper left, whether it wrote that down or not; what is gone of it is given up."""
+    """The run with all that a dead keeper wrote, written down or not; what went with the power is a hole."""
     for name, size in sizes.items():
         stream = run.streams.get(name, Stream())
         known = stream.bytes - stream.parts[-1]
@@ -295,17 +297,18 @@ def _fold_lost(run: Run, fact: Lost) -> Run:
     for name in fact.streams:
         stream = run.streams.get(name, Stream())
         run = _with_stream(run, name, stream.closed(stream.bytes if stream.ended_at is None else None))
+    sealed = not fact.survivors
     if run.is_over:
-        return msgspec.structs.replace(run, survivors=fact.survivors, keeper=None)
+        return msgspec.structs.replace(run, survivors=fact.survivors, sealed=sealed)
     return msgspec.structs.replace(
         run,
         phase=Phase.ENDED,
+        sealed=sealed,
         ended_by="lost",
         error_message=fact.message,
         survivors=fact.survivors,
         finished_at=fact.at,
         stopping=False,
-        keeper=None,
     )
 
 

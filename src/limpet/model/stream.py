@@ -22,7 +22,7 @@ class Stream(msgspec.Struct, frozen=True):
     head_end: int = 0
     # As far as items were made of it.
     shown: int = 0
-    # What was given up, ascending: at most one range in each attempt.
+    # What is not kept any more, ascending: in each attempt what was given up, and an end that went with the power.
     holes: tuple[Span, ...] = ()
     durable: int = 0
     # From a failed sync on, nothing more is called durable.
@@ -44,6 +44,17 @@ class Stream(msgspec.Struct, frozen=True):
     def hole_at(self, offset: int) -> Span | None:
         """The hole in which that byte was, if it was given up."""
         return next((hole for hole in self.holes if hole[0] <= offset < hole[1]), None)
+
+    @property
+    def last_kept(self) -> Span:
+        """The last bytes that are kept without a gap; the end where there are none."""
+        start, end = 0, self.bytes
+        for low, high in reversed(self.holes):
+            if high < end:
+                start = high
+                break
+            end = low
+        return (start, end) if start < end else (self.bytes, self.bytes)
 
     def kept_end(self, offset: int) -> int:
         """Up to where bytes are kept without a gap from `offset` on."""

@@ -12,6 +12,7 @@ from limpet.store import disk
 from limpet_keeper.journal import Line, decode_lines, encode_line
 
 _READ_BYTES: Final = 1 << 20
+_TAIL_BYTES: Final = 4096
 
 
 class JournalReader:
@@ -29,12 +30,8 @@ class JournalReader:
         self._is_stopped = False
 
     def go_to(self, position: int, chain: int, records: int) -> bool:
-        """Reads on from there, where an earlier reader had come; False where the file does not reach that far."""
-        try:
-            size = self.path.lstat().st_size
-        except FileNotFoundError:
-            size = 0
-        if size < position:
+        """Reads on from there, where an earlier reader had come; False where that is not in the file any more."""
+        if not reaches(self.path, position, chain):
             return False
         self.position, self.chain, self.records = position, chain, records
         return True
@@ -146,3 +143,25 @@ class DaemonJournal:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def reaches(path: Path, position: int, chain: int) -> bool:
+    """Whether a journal still has the record with that CRC that ended there: a power cut can take what was read."""
+    if not position:
+        return True
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return False
+    try:
+        size = _TAIL_BYTES
+        while True:
+            start = max(0, position - size)
+            data = os.pread(fd, position - start, start)
+            begin = data.rfind(b"\n", 0, -1) + 1
+            if begin or not start:
+                break
+            size *= 8
+    finally:
+        os.close(fd)
+    return len(data) == position - start and data[begin:].partition(b" ")[2].startswith(b"%08x " % chain)

@@ -15,6 +15,7 @@ START_REQUEST: Final = "start.json"
 SCRIPT: Final = "command"
 CONTROL_SOCKET: Final = "control.sock"
 STREAMS: Final = ("stdout", "stderr", "pty")
+_READ_BYTES: Final = 1 << 20
 
 
 class RunDirectory:
@@ -46,11 +47,11 @@ class RunDirectory:
         return self.kept / f"{stream}.spool"
 
     def lay_out(self) -> None:
-        """Makes it, with the files that the daemon will write: to create one can take longer than to fill it.
+        """Makes it where it is missing, with the files that the daemon will write: to create one can take long.
 
-        Their names are on disk ahead of what they will hold.
+        All names in it are on disk then, ahead of what they will hold.
         """
-        disk.make_directory(self.path)
+        disk.make_directory(self.path, exist_ok=True)
         for name in (DAEMON_JOURNAL, START_REQUEST):
             self.write_private(name, b"")
         sync_directory(self.path)
@@ -60,9 +61,9 @@ class RunDirectory:
         return [name for name in STREAMS if self.spool_path(name).exists()]
 
     def is_bare(self) -> bool:
-        """Whether it holds nothing but what is laid out ahead of any run, and what one was to be started with."""
+        """Whether it holds nothing but what is made ahead of the record that says of a run."""
         empty = {DAEMON_JOURNAL, *(self.spool_path(name).name for name in STREAMS)}
-        laid_out = {self.kept.name, KEEPER_JOURNAL, CONTROL_SOCKET, SCRIPT, START_REQUEST}
+        laid_out = {self.kept.name, KEEPER_JOURNAL, CONTROL_SOCKET, START_REQUEST, SCRIPT}
         kept = self.kept.iterdir() if self.kept.is_dir() else ()
         return all(
             path.name in laid_out or (path.name in empty and path.lstat().st_size == 0)
@@ -75,6 +76,26 @@ class RunDirectory:
             return self.spool_path(stream).lstat().st_size
         except FileNotFoundError:
             return 0
+
+    def cut_zeros(self, stream: str, durable_bytes: int) -> int:
+        """Cuts a spool that nobody writes any more at the first NUL behind what was durable; its size then.
+
+        A file system that lost its power gives back zeros for what it had not written yet.
+        """
+        try:
+            fd = os.open(self.spool_path(stream), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return 0
+        try:
+            place, size = durable_bytes, os.fstat(fd).st_size
+            while data := os.pread(fd, _READ_BYTES, place):
+                if (zero := data.find(b"\0")) >= 0:
+                    disk.cut(fd, place + zero)
+                    return place + zero
+                place += len(data)
+            return size
+        finally:
+            os.close(fd)
 
     def is_kept(self) -> bool:
         """Whether a living keeper holds the run: it has the lock of its journal for as long as it lives."""

@@ -109,8 +109,7 @@ class RunStore(Protocol):
 
 def is_settled(run: Run) -> bool:
     """Whether the run needs no looking after any more."""
-    is_kept = run.keeper is not None and not run.sealed
-    return run.is_over and not run.output_open and not run.survivors and not is_kept
+    return run.is_over and not run.output_open and not run.survivors and (run.sealed or run.keeper is None)
 
 
 def fits(run: Run, status: str, wanted: RunFilter) -> bool:

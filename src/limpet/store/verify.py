@@ -15,6 +15,7 @@ from limpet.model.facts import (
     Ended,
     Lost,
     NotStarted,
+    Prepared,
     Requeued,
     Seal,
     Sealed,
@@ -29,7 +30,9 @@ from limpet.model.merge import merge_attempts
 from limpet.model.run import Run
 from limpet.model.secrets import REDACTED
 from limpet.store.run_directory import DAEMON_JOURNAL, KEEPER_JOURNAL, SCRIPT, RunDirectory
+from limpet.store.runs import is_settled
 from limpet.store.stored_runs import Stored
+from limpet_keeper import system
 from limpet_keeper.journal import decode_lines
 
 _READ_BYTES: Final = 1 << 20
@@ -159,26 +162,37 @@ class RunCheck:
 
     def _check_spools(self, attempt: int, name: str, journal: _Journal, daemon: _Journal, *, is_alive: bool) -> None:
         """Each spool is as long as somebody wrote down; a sealed one holds the bytes that were sealed."""
+        after = _told_afterwards(daemon, attempt)
+        seen = journal.records[-1].number if journal.records else 0
+        if isinstance(after, Requeued) and seen < after.after and journal.damage is None:
+            # Of the latest attempt the database knows.
+            message = f"it has {seen} records; {after.after} were read when the run was started again"
+            self.say(name, "journal_short", message, journal.size, seen + 1)
         sealed = next((record.fact for record in journal.records if isinstance(record.fact, Sealed)), None)
         starting = next((record.fact for record in journal.records if isinstance(record.fact, Starting)), None)
         if starting is None:
             return
+        prepared = next((record.fact for record in journal.records if isinstance(record.fact, Prepared)), None)
+        # What a boot took is not known before the next daemon has looked.
+        is_of_this_boot = prepared is None or prepared.keeper.boot_id == system.boot_id()
         known = dict.fromkeys(starting.streams, 0)
         for record in journal.records:
             if isinstance(record.fact, Wrote):
                 known[record.fact.stream] = record.fact.end
-        told = _told_afterwards(daemon, attempt)
+        told = after.streams if after is not None else None
         for stream, end in known.items():
             file = f"{attempt}/{stream}.spool"
             size = (self.directory.path / file).lstat().st_size
             if isinstance(sealed, Sealed) and stream in sealed.streams:
                 self._check_seal(file, size, sealed.streams[stream])
-            elif size < end and (is_alive or told is None or size != told.get(stream)):
+            elif not is_alive and told is not None:
+                counted = told.get(stream, end)
+                if size != counted:
+                    problem = "spool_short" if size < counted else "spool_long"
+                    self.say(file, problem, f"it has {size} bytes; {counted} were counted", size, None)
+            elif size < end and is_of_this_boot:
                 self.say(file, "spool_short", f"it has {size} bytes, its journal says {end}", size, None)
-            elif not is_alive and told is not None and size not in (told.get(stream), max(end, told.get(stream, 0))):
-                problem = "spool_short" if size < told.get(stream, 0) else "spool_long"
-                self.say(file, problem, f"it has {size} bytes; {told.get(stream, 0)} were counted", size, None)
-        if not is_alive and sealed is None and told is None and self.row is not None and self.row.is_over:
+        if not is_alive and sealed is None and told is None and self.row is not None and is_settled(self.row):
             self.say(name, "not_sealed", "nobody keeps the run, and neither an end nor a loss is written down")
 
     def _check_seal(self, file: str, size: int, seal: Seal) -> None:
@@ -261,12 +275,12 @@ class RunCheck:
                     self.say(name, "mode", message)
 
 
-def _told_afterwards(daemon: _Journal, attempt: int) -> dict[str, int] | None:
-    """What the daemon counted in the spools of an attempt whose keeper had died."""
+def _told_afterwards(daemon: _Journal, attempt: int) -> Lost | Requeued | None:
+    """What the daemon recorded of an attempt whose keeper had died."""
     number = 1
     for fact in daemon.facts():
         if isinstance(fact, Lost | Requeued) and number == attempt:
-            return fact.streams
+            return fact
         number += isinstance(fact, Requeued)
     return None
 

@@ -1,7 +1,6 @@
 """`daemon.status`, `daemon.doctor` and `daemon.stop`."""
 
 import os
-import time
 from typing import Final
 
 import msgspec
@@ -74,7 +73,7 @@ async def status(engine: Engine, _request: StatusRequest, _caller: Caller) -> St
         version=VERSION,
         home=str(engine.home.path),
         socket=str(engine.home.socket),
-        uptime_ms=time.time_ns() // 1_000_000 - engine.started_at_ms,
+        uptime_ms=engine.clock.passed_ms(),
         runs=Counts(**engine.counts()),
         backlog=engine.news.backlog.count,
         sinks=engine.news.standings(),

@@ -4,14 +4,13 @@ import asyncio
 import base64
 import binascii
 import functools
-import time
 from typing import Final
 
 import msgspec
 
 from limpet.dialects.runs import types
 from limpet.dialects.runs.types import shown_now
-from limpet.engine import reading, steering
+from limpet.engine import clock, reading, steering
 from limpet.engine.engine import Engine
 from limpet.engine.live_run import LiveRun
 from limpet.model.errors import Refusal
@@ -69,16 +68,16 @@ async def read(engine: Engine, request: types.ReadRequest, _caller: Caller) -> t
 
 async def _page(engine: Engine, live: LiveRun, request: types.ReadRequest, stream: str, offset: int) -> reading.Range:
     """The page, once there is something to show; half a character is nothing yet."""
-    deadline = time.monotonic() + request.wait_ms / 1000
+    deadline = clock.passed_s() + request.wait_ms / 1000
     seen = offset
     while True:
         if request.wait_ms:
-            left_s = deadline - time.monotonic()
+            left_s = deadline - clock.passed_s()
             await live.wait_until(functools.partial(_has_more, name=stream, offset=seen), left_s, output=True)
         page = reading.read_range(
             live.run, engine.blobs, stream, offset, request.max_bytes, request.encoding, view=request.view
         )
-        if page.next_offset > offset or page.eof or time.monotonic() >= deadline:
+        if page.next_offset > offset or page.eof or clock.passed_s() >= deadline:
             return page
         seen = page.total_bytes
 

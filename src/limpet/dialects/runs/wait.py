@@ -9,7 +9,7 @@ from limpet.dialects.runs.types import RunInfo, Size, WaitMs, shown_now
 from limpet.engine import reading, waiting
 from limpet.engine.engine import Engine
 from limpet.engine.live_run import LiveRun
-from limpet.engine.shown import line_around, match_text
+from limpet.engine.shown import around, line_around, match_text
 from limpet.engine.waiting import Matched, Met, Waiting
 from limpet.model.errors import Refusal
 from limpet.model.operation import Caller, Operation, Timeout
@@ -108,7 +108,8 @@ async def wait(engine: Engine, request: WaitRequest, _caller: Caller) -> WaitRes
         met = await waited.first(request.timeout_ms / 1000)
     finally:
         waited.close()
-    shown = [shown_now(engine, live.run) for live in lives]
+    by_id = {live.run.run_id: shown_now(engine, live.run) for live in lives}
+    shown = list(by_id.values())
     places = _places_behind(waited, met, lives, request.from_)
     if met is None and waited.can_come:
         return WaitTimeout(runs=shown, from_=places)
@@ -120,7 +121,7 @@ async def wait(engine: Engine, request: WaitRequest, _caller: Caller) -> WaitRes
         run_id=run.run_id,
         met=request.for_[met.condition],
         hit=_hit_info(engine, met.live, met.matched) if met.matched is not None else UNSET,
-        run=shown_now(engine, run),
+        run=by_id[run.run_id],
         runs=shown,
         from_=places,
     )
@@ -174,9 +175,10 @@ async def _condition_of(engine: Engine, asked: Condition, field: str) -> waiting
 def _hit_info(engine: Engine, live: LiveRun, matched: Matched) -> HitInfo:
     hit, run = matched.hit, live.run
 
-    def read(name: str, start: int, end: int) -> bytes:
+    def read_anew(name: str, start: int, end: int) -> bytes:
         return reading.read_exactly(run, engine.blobs, name, start, end)
 
+    read = around(run, matched.stream, hit.start, hit.end, read_anew)
     line = line_around(run, matched.stream, hit.start, hit.end, read)
     text = read(matched.stream, hit.start, min(hit.end, hit.start + MATCH_MAX_BYTES))
     match, is_cut = match_text(text, hit.end - hit.start)

@@ -90,20 +90,31 @@ def compile_pattern(text: str, match_type: MatchType = "regex", *, field: str = 
     """
     if match_type not in get_args(MatchType):
         raise Refusal("invalid_argument", f"match_type is one of {', '.join(get_args(MatchType))}", field="match_type")
-    key = (text, match_type)
+    known = known_pattern(text, match_type, field=field)
+    if known is not None:
+        return known
+    try:
+        made = Pattern(text, match_type)
+    except NotOurs as no:
+        made = str(no)
     with _lock:
-        made = _patterns.get(key)
-        if made is not None:
-            _patterns.move_to_end(key)
-    if made is None:
-        try:
-            made = Pattern(text, match_type)
-        except NotOurs as no:
-            made = str(no)
-        with _lock:
-            _patterns[key] = made
-            while len(_patterns) > KEPT_PATTERNS:
-                _patterns.popitem(last=False)
+        _patterns[text, match_type] = made
+        while len(_patterns) > KEPT_PATTERNS:
+            _patterns.popitem(last=False)
+    return _usable(made, field)
+
+
+def known_pattern(text: str, match_type: MatchType = "regex", *, field: str = "regex") -> Pattern | None:
+    """One that was compiled, or refused, lately: at once, in any thread. None: it would have to be compiled."""
+    with _lock:
+        made = _patterns.get((text, match_type))
+        if made is None:
+            return None
+        _patterns.move_to_end((text, match_type))
+    return _usable(made, field)
+
+
+def _usable(made: Pattern | str, field: str) -> Pattern:
     if isinstance(made, str):
         raise Refusal("invalid_argument", f"{field} cannot be used: {made}", field=field)
     return made

@@ -107,6 +107,8 @@ class StreamScanner(Scanner):
             if hit is None:
                 break
             hits.append(hit)
+            if self._enough(hits):
+                break
             self._floor = hit.end
             place, piece = hit.end - base, FIRST_PIECE_BYTES
             self._open(whole[place - 1 : place], hit.end)

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import resource
 import socket
 import struct
 from typing import Any, Final, cast
@@ -21,6 +22,14 @@ from limpet.surfaces.http.slow import Deadlines
 LOCAL_HEAD_MAX_BYTES: Final = 4 * 1024 * 1024
 """On the Unix socket a caller's whole environment travels in the head."""
 REMOTE_HEAD_MAX_BYTES: Final = 32 * 1024
+# So few descriptors are left to runs: who comes now is told so as soon as it asks, and the last ones before that.
+FEW_DESCRIPTORS: Final = 16
+LAST_DESCRIPTORS: Final = 6
+_CROWDED: Final = Refusal(
+    "unavailable",
+    "too many connections for the daemon's limit of open files: close some, ask again, or raise the limit",
+    reason="too_many_connections",
+)
 _CALL: Final = CALL.encode()
 _PEER: Final = struct.Struct("3i")
 _log: Final = logging.getLogger("limpet.http")
@@ -42,6 +51,7 @@ class Connection(HttpToolsProtocol):
         self._head_bytes = 0
         self._chunk_bytes = 0
         self._slow = False
+        self._is_crowded = False
         self._running: Hot | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -49,6 +59,13 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         peer: socket.socket = transport.get_extra_info("socket")
         if peer.family != socket.AF_UNIX:
+            return
+        left = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - peer.fileno()
+        if left <= FEW_DESCRIPTORS:
+            self._is_crowded = True
+            self._deadlines.head(self)
+        if left <= LAST_DESCRIPTORS:
+            self._end(503, _CROWDED)
             return
         _, uid, _ = _PEER.unpack(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
         if uid not in (os.geteuid(), 0):
@@ -96,6 +113,8 @@ class Connection(HttpToolsProtocol):
         self._in_head = False
         if self._head_bytes + self._chunk_bytes > self._head_max_bytes and self._head_is_too_large():
             self._end(431, self._head_too_large())
+        elif self._is_crowded:
+            self._end(503, _CROWDED)
         elif self._is_hot():
             self._call()
         else:

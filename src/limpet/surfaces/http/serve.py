@@ -49,7 +49,7 @@ class Server:
         self._state.default_headers = self._config.encoded_headers
         self._listener.setblocking(False)
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_unix_server(self._connection, sock=self._listener)
+        self._server = await loop.create_unix_server(self._connection, sock=self._listener, backlog=BACKLOG)
 
     async def close(self, grace_s: float = GRACE_S) -> None:
         """Accepts no more, cuts what waits (its callers are told `unavailable`), and closes every connection."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
-from limpet.engine.durable import Durable, Work, resolve, sync_names, sync_records
+from limpet.engine.durable import Durable, Record, resolve, settled, sync_names, sync_records
 from limpet.engine.ground import Ground
 from limpet.engine.home import Home
 from limpet.engine.nursery import Nursery
@@ -77,40 +77,55 @@ class SeenStore(MemoryRunStore):
 
 
 class Rounds(Durable):
-    """Rounds of syncs without a thread."""
+    """Rounds of syncs without threads: of records and of names, neither of which waits for the other."""
 
     def __init__(self, home: Home, loop: VirtualLoop) -> None:  # pyright: ignore[reportMissingSuperCall]
         self._runs = home.runs
         self._virtual = loop
-        self._wanted: list[Work] = []
-        self._is_busy = False
+        self._unwritten: list[Record] = []
+        self._unnamed: list[Record] = []
+        self._is_writing = self._is_naming = False
 
     def begin(self, journal: DaemonJournal) -> asyncio.Future[None]:
-        future: asyncio.Future[None] = self._virtual.create_future()
-        self._wanted.append((journal, future))
-        if not self._is_busy:
-            self._is_busy = True
-            self._virtual.after(None, self._round)
-        return future
+        record = Record(journal, self._virtual.create_future())
+        self._unwritten.append(record)
+        self._unnamed.append(record)
+        if not self._is_writing:
+            self._is_writing = True
+            self._virtual.after(None, self._write)
+        if not self._is_naming:
+            self._is_naming = True
+            self._virtual.after(None, self._name)
+        return record.future
 
-    def _round(self) -> None:
-        batch, self._wanted = self._wanted, []
-        done = sync_records(batch, self._runs)
+    def _write(self) -> None:
+        batch, self._unwritten = self._unwritten, []
+        done = settled(sync_records(batch))
         self._virtual.after(None, lambda: resolve(done))
-        self._virtual.after(None, lambda: self._finish(batch))
+        self._virtual.after(None, self._go_on_writing)
 
-    def _finish(self, batch: list[Work]) -> None:
-        sync_names(batch)
-        self._is_busy = bool(self._wanted)
-        if self._wanted:
-            self._virtual.after(None, self._round)
+    def _go_on_writing(self) -> None:
+        self._is_writing = bool(self._unwritten)
+        if self._is_writing:
+            self._write()
+
+    def _name(self) -> None:
+        batch, self._unnamed = self._unnamed, []
+        done = settled(sync_names(batch, self._runs))
+        self._virtual.after(None, lambda: resolve(done))
+        self._virtual.after(None, self._go_on_naming)
+
+    def _go_on_naming(self) -> None:
+        self._is_naming = bool(self._unnamed)
+        if self._is_naming:
+            self._name()
 
     def close(self) -> None:
-        """What was begun is still done, as by the thread."""
-        if self._wanted:
-            batch, self._wanted = self._wanted, []
-            resolve(sync_records(batch, self._runs))
-            sync_names(batch)
+        """What was begun is still done, as by the threads."""
+        unwritten, self._unwritten = self._unwritten, []
+        unnamed, self._unnamed = self._unnamed, []
+        resolve(settled(sync_records(unwritten)) if unwritten else [])
+        resolve(settled(sync_names(unnamed, self._runs)) if unnamed else [])
 
 
 class NurseryProcess:

@@ -3,7 +3,7 @@
 import os
 import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from limpet.testing.simulation.commands import Process
 from limpet.testing.simulation.loop import ConnectedSocket
@@ -13,6 +13,7 @@ from limpet_keeper.keeper import Keeper
 from limpet_keeper.launcher import Launcher
 from limpet_keeper.loop import Loop
 from limpet_keeper.prepare import prepare, remove
+from limpet_keeper.settings import Settings
 from limpet_keeper.tree import Found, Tree
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class SeenLauncher(Launcher):
         super().__init__()
         self.keeper = keeper
         self.child_fds: list[int] = []
+        self.script = ""
 
     def fork(self, cgroup: str | None, umask: int) -> None:  # noqa: ARG002
         system = self.keeper.machine.system
@@ -78,16 +80,19 @@ class SeenLauncher(Launcher):
     def in_cgroup(self) -> bool:
         return False
 
-    def go(self, request: dict[str, Any]) -> None:
-        self.keeper.machine.world.soon(lambda: self._become(request))
+    def tell(self, run: Settings, terminal: str | None) -> None:  # noqa: ARG002
+        self.script = run.argv[-1]
 
-    def _become(self, request: dict[str, Any]) -> None:
+    def go(self) -> None:
+        self.keeper.machine.world.soon(self._become)
+
+    def _become(self) -> None:
         if not self.child_fds:
             return
         keeper, world = self.keeper, self.keeper.machine.world
         child_in, child_out, child_err, child_status = self.child_fds
         self.child_fds = []
-        script = request["argv"][-1]
+        script = self.script
         if script.startswith("!"):
             os.write(child_status, lean_json.encode({"part": "cwd", "errno": "ENOENT", "message": "none"}).encode())
         else:

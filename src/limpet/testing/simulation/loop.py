@@ -6,7 +6,6 @@ from asyncio import base_events
 from collections.abc import Callable
 from typing import Any
 
-from limpet.model.errors import Refusal
 from limpet.testing.simulation.world import World
 
 
@@ -83,9 +82,8 @@ class VirtualLoop(base_events.BaseEventLoop):
         return self.call_soon(callback, *args, context=context)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        error = context.get("exception")
-        # A refusal that its caller did not wait for is heard by nobody, and that is all.
-        if self.is_alive and not isinstance(error, Refusal):
+        if self.is_alive:
+            error = context.get("exception")
             raise self.world.violation(f"nobody caught it: {context.get('message')} {error!r}") from error
 
     def add_reader(self, fd: Any, callback: Any, *args: Any) -> None:

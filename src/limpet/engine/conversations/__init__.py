@@ -1,0 +1,1 @@
+"""Conversations: kept runs of a shell on a terminal, and the blocks in them."""

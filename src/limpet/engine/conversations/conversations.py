@@ -1,0 +1,114 @@
+"""The conversations of a home: opened at first use, found again by their id."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import time
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limpet.engine.ask import Ask
+from limpet.engine.conversations.acting import deliver
+from limpet.engine.conversations.conversation import Conversation
+from limpet.engine.conversations.shells import ShellName, begin
+from limpet.model.errors import Refusal
+from limpet.model.ids import IdMaker, check_id
+from limpet.store.runs import RunFilter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from limpet.engine.engine import Engine
+
+DIALECT: Final = "pty"
+
+
+class Opening(msgspec.Struct, frozen=True, kw_only=True):
+    """How a conversation is to be begun, if it is not there."""
+
+    shell: ShellName = "bash"
+    cwd: str
+    env: dict[str, str]
+    size: tuple[int, int] = (24, 80)
+    rc: str | None = None
+    labels: list[str] = []
+
+
+class Conversations:
+    """Those that this engine has heard of."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._known: dict[str, Conversation] = {}
+        self._opening: dict[str, asyncio.Task[Conversation]] = {}
+        self.ids = IdMaker(int.from_bytes(os.urandom(2)))
+
+    async def open(self, conversation_id: str, opening: Opening) -> Conversation:
+        """The conversation of that id, which begins now where there is none that is open."""
+        check_id("conversation_id", conversation_id)
+        known = self._known.get(conversation_id)
+        if known is not None and not known.live.run.is_over:
+            known.live.catch_up()
+            return known
+        task = self._opening.get(conversation_id)
+        if task is None:
+            task = asyncio.ensure_future(self._open(conversation_id, opening))
+            self._opening[conversation_id] = task
+            task.add_done_callback(lambda _: self._opening.pop(conversation_id, None))
+        return await asyncio.shield(task)
+
+    async def _open(self, conversation_id: str, opening: Opening) -> Conversation:
+        found = await self._find(conversation_id)
+        if found is None or found.live.run.is_over:
+            found = await self._begin(conversation_id, opening)
+        self._known[conversation_id] = found
+        await deliver(found)
+        return found
+
+    async def find(self, conversation_id: str) -> Conversation:
+        """The conversation of that id, open or closed; a refusal when there was none."""
+        check_id("conversation_id", conversation_id)
+        known = self._known.get(conversation_id)
+        if known is None:
+            known = await self._find(conversation_id)
+            if known is None:
+                raise Refusal("not_found", f"there is no conversation {conversation_id}: pty.open begins one")
+            self._known[conversation_id] = known
+        known.live.catch_up()
+        return known
+
+    async def _find(self, conversation_id: str) -> Conversation | None:
+        runs = await self._engine.list(RunFilter(session_id=conversation_id, dialect=DIALECT, limit=1))
+        if not runs:
+            return None
+        return Conversation(conversation_id, self._engine.find(runs[0].run_id), self._directory(conversation_id))
+
+    async def _begin(self, conversation_id: str, opening: Opening) -> Conversation:
+        directory = self._directory(conversation_id)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        argv, needs = begin(opening.shell, directory, opening.rc)
+        env = {name: value for name, value in opening.env.items() if name not in ("PS1", "PS2", "PROMPT_COMMAND")}
+        ask = Ask(
+            dialect=DIALECT,
+            command=shlex.join([opening.shell]),
+            argv=argv,
+            cwd=opening.cwd,
+            env=env | needs,
+            session_id=conversation_id,
+            size=opening.size,
+            labels=opening.labels,
+            shells=True,
+        )
+        live = await self._engine.submit(ask)
+        conversation = Conversation(conversation_id, live, directory)
+        conversation.check_open()
+        return conversation
+
+    def _directory(self, conversation_id: str) -> Path:
+        return self._engine.home.conversations / conversation_id / "shell"
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
