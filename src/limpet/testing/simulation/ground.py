@@ -74,6 +74,7 @@ class SeenStore(MemoryRunStore):
     def roll_back(self, count: int) -> None:
         """Only so many of its changes were ever made."""
         del self.done[count:]
+        self._flushed = min(self._flushed, count)
 
 
 class Rounds(Durable):

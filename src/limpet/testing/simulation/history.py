@@ -76,6 +76,8 @@ class History:
         self.daemons = 0
         self.faults: list[str] = []
         self._has_pruned = False
+        # Nobody asks for anything new any more.
+        self.is_ending = False
         self.is_at_rest = False
         self._downtime_s = 0.1
         self._numbers = itertools.count(1)
@@ -321,7 +323,7 @@ class History:
     # The end.
 
     def _is_resting(self) -> bool:
-        return self.world.now_s >= 1000 + REST_AT_S
+        return self.is_ending or self.world.now_s >= 1000 + REST_AT_S
 
     def rest(self) -> None:
         """All faults are over, and everything is brought to its end."""
