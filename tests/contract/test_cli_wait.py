@@ -2,6 +2,7 @@
 
 import json
 import socket
+from collections.abc import Callable
 from contextlib import closing
 
 import pytest
@@ -61,7 +62,7 @@ def test_quiet_and_a_port(house: Home, http: Http) -> None:
 def test_a_pattern_that_is_none_is_a_failure(house: Home, http: Http) -> None:
     run_id = http.ok("shell", {"command": "true"})["run_id"]
     done = house.limpet("wait", "--for", "(", run_id)
-    assert done.returncode in (1, 2)
+    assert done.returncode == 125
     assert b"for[0].regex" in done.stderr
 
 
@@ -76,3 +77,46 @@ def test_a_run_is_watched(house: Home, http: Http) -> None:
     assert [data["match"] for data in events(items, "bad")] == ["error: 1"]
     assert [data["match"] for data in events(items, "a")] == ["b=c"]
     assert [data["match"] for data in events(items, "match")] == ["x="]
+
+
+def test_only_what_is_new_counts(house: Home, http: Http, gate: Gate) -> None:
+    run_id = http.spawn(f"echo ask; {gate.wait} echo ask; exec sleep 1000")
+    assert house.limpet("wait", "--for", "ask\n", run_id).returncode == 0
+    assert house.limpet("wait", "--for", "ask\n", "--new", "--timeout", "0.3", run_id).returncode == 124
+    waiting = house.popen("wait", "--new", "--for", "ask\n", run_id)
+    gate.open()
+    # Whichever of the two came first: the second line is there for who asks for all that is said from the first on.
+    assert http.ok("runs.wait", {"run_ids": [run_id], "for": [{"regex": "ask\nask\n"}]})["run_id"] == run_id
+    waiting.kill()
+    http.ok("runs.kill", {"run_id": run_id})
+
+
+def test_a_run_that_is_not_there_is_no_failed_command(house: Home) -> None:
+    assert house.limpet("wait", "1zzzzzzzzzzzz").returncode == 125
+
+
+@pytest.mark.requirement("6.3")
+def test_one_stream_goes_to_stdout_and_the_last_lines_are_enough(house: Home, http: Http) -> None:
+    run_id = http.ok("shell", {"command": "seq 5; seq 11 15 >&2"})["run_id"]
+    alone = house.limpet("logs", "--stream", "stderr", "--tail", "2", run_id)
+    assert (alone.stdout, alone.stderr) == (b"14\n15\n", b"")
+    both = house.limpet("logs", "-n", "1", run_id)
+    assert (both.stdout, both.stderr) == (b"5\n", b"15\n")
+
+
+@pytest.mark.requirement("6.3", "0.12")
+def test_stdin_is_typed_into_a_terminal_and_so_is_its_end(house: Home) -> None:
+    done = house.limpet("run", "--pty", "read one; cat; echo got $one", stdin=b"first\nsecond")
+    assert (done.returncode, done.stdout) == (0, b"first\nsecond" + b"second" + b"got first\n"), "echoed, then said"
+
+
+@pytest.mark.requirement("6.1", "2.4")
+def test_a_daemon_that_could_not_start_anew_is_not_stopped(new_home: Callable[..., Home]) -> None:
+    home = new_home()
+    home.start()
+    pid = home.daemon_pid()
+    home.configure("[run]\nsync = 5\n")
+    refused = home.limpet("restart")
+    assert refused.returncode == 1
+    assert b"sync" in refused.stderr
+    assert home.daemon_pid() == pid

@@ -11,10 +11,10 @@ import pytest
 from .clocks import HOUR_S, TEN_YEARS_S, JumpingClock
 from .fifos import Gate, Lifeline
 from .hits import timed_out, wait, watch
-from .home import Home, until
+from .home import Answer, Home, until
 from .inbox import lease_config, take
 from .items import all_items, statuses
-from .remains import seal
+from .remains import attempt_directory, drop_database, rewrite, seal
 from .surface import Http
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="not on this machine: gcc")
@@ -92,6 +92,29 @@ def test_quiet_is_monotonic(new_home: Callable[..., Home], clock: JumpingClock) 
             jumped(http, clock, jump_s)
         waiting.result(60)
     http.ok("runs.kill", {"run_id": run_id})
+
+
+@pytest.mark.requirement("1.1", "0.6", "F71")
+def test_no_duration_is_negative(new_home: Callable[..., Home]) -> None:
+    """Injector: the keeper's journal, rewritten so that its clock went back ten years in the midst of the run."""
+    home = new_home()
+    home.start()
+    request: Answer = {"command": "echo said", "key": "negative"}
+    run_id = Http(home).ok("shell", request)["run_id"]
+    seal(home, [run_id])
+    home.kill_daemon()
+
+    def back(facts: list[Answer]) -> None:
+        for fact in facts[[fact["fact"] for fact in facts].index("started") + 1 :]:
+            fact["at"] -= TEN_YEARS_S * 1000
+
+    rewrite(attempt_directory(home, run_id) / "keeper.journal", back)
+    drop_database(home)
+    home.start()
+    facts = Http(home).facts(run_id)
+    assert facts["finished_at"] < facts["started_at"]
+    again = Http(home).ok("shell", request)
+    assert (again["run_id"], again["stdout"], again["duration_ms"]) == (run_id, "said\n", 0)
 
 
 @pytest.mark.requirement("1.6", "0.6", "F71")

@@ -29,7 +29,11 @@ MATCHES_NOTHING = {
     "boundary": r"\b",
     "alternative": "a|",
 }
-TOO_LARGE = {"repeats": "((a{100}){100}){100}"}
+TOO_LARGE = {
+    "repeats": "((a{100}){100}){100}",
+    "counted": "a.{299}b.{399}c",
+    "left-out": "a?b?c?d?" * 250 + "z",
+}
 REFUSED = {**NO_SYNTAX, **MATCHES_NOTHING, **TOO_LARGE}
 
 

@@ -168,6 +168,23 @@ def test_the_whole_tail_of_a_burst(
 
 
 @pytest.mark.requirement("F35", "0.8")
+@pytest.mark.parametrize(
+    ("left", "least_ms", "most_ms"),
+    [("sleep 1000", 200, 900), ("(while :; do echo on; done)", 900, 1900)],
+    ids=["quiet", "noisy"],
+)
+def test_how_long_a_stream_that_is_held_is_drained(tmp_path: Path, left: str, least_ms: int, most_ms: int) -> None:
+    """250 ms of quiet, a second at most. The bounds tell the two apart; a loaded machine has three tries."""
+    took_ms: list[int] = []
+    for turn in range(3):
+        with Keeper(tmp_path / f"run{turn}") as keeper:
+            assert keeper.sh(f"{left} & exit 0")["ok"]
+            took_ms.append(keeper.wait_fact("ended")["at"] - keeper.named("exited")[0]["at"])
+    assert max(took_ms) >= least_ms, took_ms
+    assert min(took_ms) < most_ms, took_ms
+
+
+@pytest.mark.requirement("F35", "0.8")
 def test_a_descendant_holds_the_pipe(tmp_path: Path) -> None:
     """`exited` at once, `ended` after 250 ms of quiet; what comes later is in the spool; then the run is sealed."""
     gate = tmp_path / "gate"

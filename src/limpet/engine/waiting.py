@@ -117,7 +117,8 @@ class Waiting:
 
     async def first(self, within_s: float) -> Met | None:
         """What holds first; None when nothing did in time, or nothing can any more."""
-        deadline, loop = clock.passed_s() + within_s, asyncio.get_running_loop()
+        deadline = clock.passed_s() + within_s
+        loop = asyncio.get_running_loop()
         with contextlib.ExitStack() as heard:
             if self._hears:
                 for live in self._lives:

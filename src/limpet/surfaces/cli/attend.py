@@ -31,6 +31,7 @@ class Attendance:
         self._loop: Final = asyncio.get_running_loop()
         self._feeds: Final = feeds
         self._kept: Final[dict[str, bytearray] | None] = {} if keeps else None
+        self._is_terminal: Final = pty
         self._names: Final = ("pty",) if pty else ("stdout", "stderr")
         self._run_id = ""
         self._signals: Final[asyncio.Queue[signal.Signals]] = asyncio.Queue()
@@ -110,14 +111,21 @@ class Attendance:
         return soon
 
     def _feed(self) -> None:
-        """In a thread: reads stdin and writes it to the run, one piece after the other, then its end."""
+        """In a thread: reads stdin and writes it to the run, one piece after the other, then its end.
+
+        On a terminal an end is typed: Ctrl-D, at the beginning of a line.
+        """
+        last = b"\n"
         for piece in itertools.count():
             try:
                 data = os.read(0, _STDIN_BYTES)
             except OSError:
                 data = b""
             asked: dict[str, Any] = {"run_id": self._run_id, "key": f"{self._run_id}.stdin.{piece}"}
-            asked |= {"data_base64": b64encode(data).decode()} if data else {"close": True}
+            at_end = b"\x04" if last.endswith(b"\n") else b"\x04\x04"
+            typed = data or (at_end if self._is_terminal else b"")
+            asked |= {"data_base64": b64encode(typed).decode()} if typed else {"close": True}
+            last = data or last
             try:
                 writing = asyncio.run_coroutine_threadsafe(self._client.call_raw("runs.write", asked), self._loop)
                 answer = writing.result()

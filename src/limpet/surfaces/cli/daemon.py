@@ -67,8 +67,13 @@ def stop(*, kill_runs: bool, as_json: bool) -> int:
 
 
 def restart(*, as_json: bool) -> int:
-    """A daemon of this version; runs do not notice."""
+    """A daemon of this version; runs do not notice. One that could not start anew is not stopped."""
+    from pathlib import Path
+
+    from limpet.config import Config
+
     home = find_home()
+    Config.load(Path(home) / "config.toml")
     _stop(socket_of(home))
     told = with_client(_told)
     if as_json:

@@ -30,7 +30,7 @@ def run(arguments: list[str]) -> int:
 def execute(chosen: Chosen) -> int:
     """Calls the command's function; no traceback reaches a person."""
     module, _, function = chosen.command.function.partition(":")
-    failed = 125 if chosen.command.name == "run" else 1
+    failed = 125 if chosen.command.name in ("run", "wait") else 1
     try:
         code: int = getattr(import_module(module), function)(**chosen.values)
         _flush()

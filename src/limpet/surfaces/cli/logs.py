@@ -13,18 +13,28 @@ from limpet.surfaces.cli.say import say_json, visible
 from limpet.surfaces.cli.wait import ended
 
 
-def logs(*, run_id: str, follow: bool, stream: str | None, raw: bool, as_json: bool) -> int:
-    """stdout goes to stdout, stderr to stderr; each byte once, as it was written."""
+def logs(*, run_id: str, follow: bool, stream: str | None, tail: float | None, raw: bool, as_json: bool) -> int:
+    """stdout goes to stdout, stderr to stderr, one stream alone to stdout; each byte once, as it was written."""
 
     async def show(client: AsyncClient) -> None:
         run = succeeded(await client.call_raw("runs.get", {"run_id": run_id}))
         readers = [Reader(client, run_id, name) for name in streams_of(run, stream)]
-        if not follow:
+        if tail is not None:
             for reader in readers:
-                _limit(reader, run)
-                await _show(reader, follow=False, raw=raw, as_json=as_json)
+                await reader.skip_to_last_lines(int(tail))
+
+        def target_of(reader: Reader) -> int:
+            return 2 if reader.stream == "stderr" and stream is None else 1
+
+        if not follow:
+            for each in readers:
+                _limit(each, run)
+                await _show(each, target_of(each), follow=False, raw=raw, as_json=as_json)
             return
-        shows = [asyncio.ensure_future(_show(each, follow=True, raw=raw, as_json=as_json)) for each in readers]
+        shows = [
+            asyncio.ensure_future(_show(each, target_of(each), follow=True, raw=raw, as_json=as_json))
+            for each in readers
+        ]
         try:
             over = await ended(client, run_id)
             for reader in readers:
@@ -44,8 +54,7 @@ def _limit(reader: Reader, run: dict[str, Any]) -> None:
         reader.finish(run["streams"][reader.stream]["bytes"] if reader.stream in run["streams"] else 0)
 
 
-async def _show(reader: Reader, *, follow: bool, raw: bool, as_json: bool) -> None:
-    target = 2 if reader.stream == "stderr" else 1
+async def _show(reader: Reader, target: int, *, follow: bool, raw: bool, as_json: bool) -> None:
     safe = not raw and os.isatty(target)
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     async for page in reader.pages(follow=follow):

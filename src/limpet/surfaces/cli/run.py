@@ -24,6 +24,7 @@ def run(
     cwd: str | None,
     labels: tuple[str, ...],
     watch: tuple[str, ...],
+    watch_lines: bool,
 ) -> int:
     """Starts it and stays with it, unless it is to be left alone."""
     asked: dict[str, Any] = {
@@ -47,9 +48,9 @@ def run(
     if labels:
         asked["labels"] = list(labels)
     if watch:
-        asked["watch"] = [_watcher(each) for each in watch]
-    feeds = not detach and not pty and _stdin_has_more()
-    if feeds:
+        asked["watch"] = [_watcher(each) | ({"match_type": "line"} if watch_lines else {}) for each in watch]
+    feeds = not detach and _stdin_has_more()
+    if feeds and not pty:
         asked["stdin"] = "open"
 
     async def start(client: AsyncClient) -> int:
@@ -76,10 +77,12 @@ def run(
 
 
 def _watcher(asked: str) -> dict[str, Any]:
-    """`EVENT=REGEX`, or a pattern alone, which becomes an event of the name `match`."""
+    """`EVENT=REGEX`, or a pattern alone, whose event is `match`; `=REGEX` for one that begins like a name and a `=`."""
     event, equals, regex = asked.partition("=")
     is_named = equals and event.replace("-", "").replace("_", "").isalnum()
-    return {"event": event, "regex": regex} if is_named else {"event": "match", "regex": asked}
+    if is_named or (equals and not event):
+        return {"event": event or "match", "regex": regex}
+    return {"event": "match", "regex": asked}
 
 
 def _stdin_has_more() -> bool:

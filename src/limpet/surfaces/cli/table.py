@@ -67,7 +67,14 @@ COMMANDS: Final = (
             Option("timeout", ("--timeout",), "number", "End it after so many seconds; exit code 124.", "SECS"),
             Option("cwd", ("--cwd",), "text", "Run it there instead of here.", "DIR"),
             Option("labels", ("--label",), "texts", "A label to find it by; may be given again.", "LABEL"),
-            Option("watch", ("--watch",), "texts", "Note each match as an event; may be given again.", "[EVENT=]REGEX"),
+            Option(
+                "watch",
+                ("--watch",),
+                "texts",
+                "Note each match as an event, `match` unless it is named; write =REGEX for one with a `=` of its own.",
+                "[EVENT=]REGEX",
+            ),
+            Option("watch_lines", ("--watch-lines",), "flag", "Watched patterns look at whole lines, greedy."),
         ),
         (
             Words(
@@ -88,12 +95,13 @@ COMMANDS: Final = (
     ),
     Command(
         "logs",
-        "Show what a run has said. On a terminal escapes are made visible; to a pipe the exact bytes go.",
+        "Show what a run has said: with -f as it comes, else stdout, then stderr. Escapes are visible on a terminal.",
         ("limpet logs RUN", "limpet logs -f --stream stderr RUN"),
         RUN + "logs:logs",
         (
             Option("follow", ("-f", "--follow"), "flag", "Go on until the run has ended."),
-            Option("stream", ("--stream",), "text", "One stream only: stdout, stderr or pty.", "STREAM"),
+            Option("stream", ("--stream",), "text", "One stream only, on stdout: stdout, stderr or pty.", "STREAM"),
+            Option("tail", ("--tail", "-n"), "number", "Begin with the last N lines of each stream.", "N"),
             Option(
                 "raw", ("--raw",), "flag", "The exact bytes on a terminal too: what a program wrote may take it over."
             ),
@@ -109,6 +117,7 @@ COMMANDS: Final = (
         (
             Option("regexes", ("--for",), "texts", "Until this pattern matches; may be given again.", "REGEX"),
             Option("by_line", ("--line",), "flag", "Patterns look at whole lines, greedy."),
+            Option("new", ("--new",), "flag", "What was said before this command does not count."),
             Option("quiet", ("--quiet",), "number", "Until nothing was said for so many seconds.", "SECS"),
             Option("port", ("--port",), "number", "Until a process of the run listens there.", "PORT"),
             Option("timeout", ("--timeout",), "number", "Give up after so many seconds; exit code 124.", "SECS"),

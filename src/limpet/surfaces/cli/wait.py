@@ -17,6 +17,7 @@ def wait(
     run_ids: tuple[str, ...],
     regexes: tuple[str, ...],
     by_line: bool,
+    new: bool,
     quiet: float | None,
     port: float | None,
     timeout: float | None,
@@ -30,14 +31,17 @@ def wait(
         conditions.append({"quiet_ms": round(quiet * 1000)})
     if port is not None:
         conditions.append({"port": int(port)})
-    return _for_first(run_ids, conditions, timeout, as_json) if conditions else _for_ends(run_ids, timeout, as_json)
+    if not conditions:
+        return _for_ends(run_ids, timeout, as_json)
+    return _for_first({"run_ids": list(dict.fromkeys(run_ids)), "for": conditions}, timeout, new=new, as_json=as_json)
 
 
-def _for_first(run_ids: tuple[str, ...], conditions: list[dict[str, Any]], timeout: float | None, as_json: bool) -> int:
-    asked: dict[str, Any] = {"run_ids": list(dict.fromkeys(run_ids)), "for": conditions}
+def _for_first(asked: dict[str, Any], timeout: float | None, *, new: bool, as_json: bool) -> int:
 
     async def wait_for_one(client: AsyncClient) -> dict[str, Any]:
         until = None if timeout is None else time.monotonic() + timeout
+        if new:
+            asked["from"] = {run_id: await _ends_now(client, run_id) for run_id in asked["run_ids"]}
         while True:
             left_ms = LONG_MS if until is None else max(0, round((until - time.monotonic()) * 1000))
             answer = await client.call_raw("runs.wait", asked | {"timeout_ms": min(left_ms, LONG_MS)})
@@ -50,7 +54,12 @@ def _for_first(run_ids: tuple[str, ...], conditions: list[dict[str, Any]], timeo
         if as_json:
             say_json(answer)
         has_ended = answer.get("reason") == "ended"
-        note(answer["message"] if has_ended else f"none of it within {timeout:g} s: {', '.join(run_ids)}")
+        waited_for = " or ".join(str(next(iter(each.values()))) for each in asked["for"])
+        note(
+            answer["message"]
+            if has_ended
+            else f"not within {timeout:g} s: {waited_for} ({', '.join(asked['run_ids'])})"
+        )
         return 1 if has_ended else TIMED_OUT
     succeeded(answer)
     if as_json:
@@ -58,6 +67,12 @@ def _for_first(run_ids: tuple[str, ...], conditions: list[dict[str, Any]], timeo
     elif "hit" in answer:
         print(visible(answer["hit"]["line"]))
     return 0
+
+
+async def _ends_now(client: AsyncClient, run_id: str) -> dict[str, int]:
+    """How long each stream of the run is by now."""
+    run = succeeded(await client.call_raw("runs.get", {"run_id": run_id}))
+    return {name: stream["bytes"] for name, stream in run["streams"].items()}
 
 
 def _for_ends(run_ids: tuple[str, ...], timeout: float | None, as_json: bool) -> int:
