@@ -1,4 +1,4 @@
-"""Simulated histories, one for each seed from 0 on (M5): no violation of what must hold, whatever crashes and fails."""
+"""Simulated histories, one for each seed from 0 on: no violation of what must hold, whatever crashes and fails."""
 
 from __future__ import annotations
 

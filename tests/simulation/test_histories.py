@@ -12,7 +12,8 @@ from limpet.testing.simulation import simulate
 
 SEEDS = 300
 AT_ONCE = 50
-# Each seed showed a fault of ours, before it was mended.
+# Each seed showed a fault of ours, before it was mended. What a seed has happen is another story once the engine takes
+# other steps; then it is one history more.
 REMEMBERED = {
     110: "prune was answered with a bare OSError on a full disk",
     192: "rows went ahead of files after a power cut, and stayed",

@@ -47,6 +47,12 @@ class Machine(RuleBasedStateMachine):
         if not daemon.has_begun:
             self.history.daemon = None
 
+    def begin_daemon(self) -> None:
+        history = self.history
+        history.store = SeenStore(history.machine, history.store.done)
+        history.daemon = Daemon(history.machine, history.config, history.store)
+        history.daemon.begin()
+
     def strike(self, fault: str) -> None:
         self.history.world.after(0, lambda: self.history.strike(fault))
         self.let(0.001)
@@ -54,10 +60,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.history.daemon is None)
     @rule()
     def start_daemon(self) -> None:
-        history = self.history
-        history.store = SeenStore(history.machine, history.store.done)
-        history.daemon = Daemon(history.machine, history.config, history.store)
-        history.daemon.begin()
+        self.begin_daemon()
         self.let(0.05)
 
     @rule(seconds=st.sampled_from([0.001, 0.01, 0.1, 1.0]))
@@ -159,4 +162,4 @@ class Machine(RuleBasedStateMachine):
 
 
 TestMachine = pytest.mark.requirement("0.9", "1.10", "1.11", "F13", "F16")(Machine.TestCase)
-TestMachine.settings = settings(max_examples=25, stateful_step_count=30, deadline=None, database=None)
+TestMachine.settings = settings(max_examples=15, stateful_step_count=30, deadline=None, database=None)
