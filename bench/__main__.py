@@ -13,6 +13,7 @@ from bench import background, calls, crowd, growth, matching, memory, pages, rep
 from bench.measure import Row, Setting
 
 SCENARIOS: dict[str, Callable[[Setting], list[Row]]] = {
+    "S1": shells.in_a_conversation,
     "S1path": shells.through_the_daemon,
     "S2": calls.background,
     "S2k": background.keeper_alone,

@@ -1,4 +1,4 @@
-"""S1 path: `true` in an open bash on a pty, as `runs.write` and a long-polling `runs.read`: two calls, not yet one."""
+"""S1: `true` in an open bash on a pty, as one call of a conversation; S1 path: as `runs.write` and `runs.read`."""
 
 from __future__ import annotations
 
@@ -94,6 +94,33 @@ async def _measure(setting: Setting, daemon: Daemon) -> list[Row]:
         *calls,
         Row("S1 path", "its p99 / p50", "x", [spread], at_most=4.0, of_value=True),
     ]
+
+
+async def _measure_conversation(setting: Setting, daemon: Daemon) -> list[Row]:
+    rounds, each = setting.rounds(10, 3), setting.rounds(100, 30)
+    limit: Series = []
+    took: Series = []
+    async with daemon.client() as client:
+        told = await answer(client, "pty.run", conversation_id="bench", cmd="false")
+        if told["exit_code"] != 1:
+            raise RuntimeError("the exit code does not come through")
+        for _ in range(rounds):
+            limit += limit_ms(each)
+            for _ in range(each):
+                began = time.perf_counter()
+                await answer(client, "pty.run", conversation_id="bench", cmd="true")
+                took.append((time.perf_counter() - began) * 1000)
+        await answer(client, "pty.close", conversation_id="bench")
+    facts = summary(took) | {"limit": summary(limit)}
+    return [
+        Row("S1", "`true` by pty.run, one call", "ms", took, limit, facts=facts, at_most=2.5),
+        Row("S1", "its p99 / p50", "x", [quantile(took, 0.99) / median(took)], at_most=4.0, of_value=True),
+    ]
+
+
+def in_a_conversation(setting: Setting) -> list[Row]:
+    with Daemon(setting.directory("home")) as daemon:
+        return asyncio.run(_measure_conversation(setting, daemon))
 
 
 def through_the_daemon(setting: Setting) -> list[Row]:

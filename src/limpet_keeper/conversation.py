@@ -32,6 +32,8 @@ READ_CALLS = (b"0", b"63")
 # Look-alikes beyond this are told of at the next prompt, by their number alone.
 MOST_SUSPICIOUS = 100
 REMARK = b"__limpet_mark && :\n"
+# A program may ask for it as often as it likes.
+MOST_REMARKS = 8
 
 
 class Conversation:
@@ -49,6 +51,7 @@ class Conversation:
         self._offset = 0
         self._is_under_way = False
         self._has_asked = False
+        self._remarks = 0
         self._told = 0
         self._facts: list[tuple[bool, Json]] = []
         self.markers = Markers(keeper.spools[0], self._judge, self._suspect)
@@ -81,6 +84,7 @@ class Conversation:
         if not self._waits():
             return self._suspect(offset, "the shell does not wait")
         if nonce != self._nonce:
+            self._has_asked = False
             self._answer()
             return b""
         return self._on_prompt(int(code or b"0"), offset, is_line_start)
@@ -104,6 +108,7 @@ class Conversation:
         self._told = 0
         self._is_under_way = False
         self._is_ready = True
+        self._has_asked = False
         self._nonce_before, self._nonce = self._nonce, os.urandom(12).hex().encode()
         self._answer()
         return line if is_line_start else b"\n" + line
@@ -113,8 +118,10 @@ class Conversation:
 
         This may come late, or from a program: then the shell takes the word for nothing.
         """
-        if self._is_under_way and not self._has_asked and self._is_in_front():
-            self._has_asked = True
+        if not self._has_asked:
+            self._has_asked = True  # for the command that comes next: the first time after each prompt
+        elif self._is_under_way and self._remarks < MOST_REMARKS and self._is_in_front():
+            self._remarks += 1
             self._say(REMARK)
         return b""
 
@@ -184,7 +191,7 @@ class Conversation:
         if not self._is_ready:
             raise Refused("conflict", "the shell is not at its prompt")
         self._take_all()
-        self._is_ready, self._is_under_way, self._has_asked = False, True, False
+        self._is_ready, self._is_under_way, self._remarks = False, True, 0
         self._block, self._offset = block, self._keeper.spools[0].size
         self._keeper.journal.append("delivered", block=block, offset=self._offset)
         self._say(line.encode() + b"\n")

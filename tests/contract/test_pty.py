@@ -136,3 +136,18 @@ def test_a_key_begins_one_block(http: Http) -> None:
         assert (first["block_id"], first["output"]) == (again["block_id"], again["output"])
         assert talk.call("run", cmd="echo other", key="k1")["error"] == "conflict"
         assert talk.status()["blocks"] == 1
+
+
+@pytest.mark.requirement("3.10", "9.pty")
+def test_blocks_are_searched_without_their_prompts(http: Http) -> None:
+    with talking(http) as talk:
+        blocks = [talk.run(f"echo a needle {number}")["block_id"] for number in range(3)]
+        found = talk.ok("blocks.search", query="needle", limit=2)
+        assert [(hit["block_id"], hit["span"], hit["lines"]) for hit in found["hits"]] == [
+            (blocks[number], {"start": 2, "end": 8}, f"a needle {number}") for number in range(2)
+        ]
+        rest = talk.ok("blocks.search", query="needle", after=found["next_after"])
+        assert [hit["block_id"] for hit in rest["hits"]] == blocks[2:]
+        assert rest["has_more"] is False
+        assert talk.ok("blocks.search", query="__FWS_PROMPT__")["hits"] == []
+        assert len(talk.ok("blocks.search", query="needle [12]", regex=True)["hits"]) == 2

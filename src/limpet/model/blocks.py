@@ -62,6 +62,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     # Whether the active block was interrupted by a signal, or its terminal's key for it was pressed.
     interrupted: bool = False
     is_key_pressed: bool = False
+    # How much its terminal took over all its life.
+    typed_bytes: int = 0
     is_reset_asked: bool = False
 
     @property
@@ -93,8 +95,9 @@ def fold_block(standing: Standing, fact: AnyFact) -> tuple[Standing, Block | Non
             return change(standing, active=change(standing.active, start=fact.offset), is_ready=False), None
         case Signalled() if fact.signal in ("SIGINT", "SIGTERM", "SIGQUIT", "SIGKILL", "SIGHUP"):
             return change(standing, interrupted=True), None
-        case Stdin() if fact.data is not None and b"\x03" in base64.b64decode(fact.data):
-            return change(standing, is_key_pressed=True), None
+        case Stdin():
+            pressed = fact.data is not None and b"\x03" in base64.b64decode(fact.data)
+            return change(standing, typed_bytes=fact.end, is_key_pressed=standing.is_key_pressed or pressed), None
         case Prompt():
             cwd = base64.b64decode(fact.cwd_b64).decode("utf-8", errors="replace")
             after = change(standing, prompt=fact, cwd=cwd, is_ready=True)

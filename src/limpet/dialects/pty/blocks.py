@@ -1,11 +1,15 @@
-"""`blocks.since`, `blocks.get`, `blocks.read`."""
+"""`blocks.since`, `blocks.get`, `blocks.read`, `blocks.search`."""
 
+import asyncio
+from functools import partial
 from typing import Final
 
 from limpet.dialects.pty import types as t
 from limpet.engine.conversations.conversation import Conversation
 from limpet.engine.conversations.output import read_block, span_of
+from limpet.engine.conversations.searching import search_blocks
 from limpet.engine.engine import Engine
+from limpet.engine.matching import compile_pattern
 from limpet.model.blocks import Block
 from limpet.model.operation import Caller, Operation
 
@@ -34,6 +38,26 @@ async def read(engine: Engine, request: t.ReadRequest, _caller: Caller) -> t.Rea
         next_offset=page.next_offset,
         total_bytes=page.total_bytes,
         eof=page.eof,
+    )
+
+
+async def search(engine: Engine, request: t.SearchRequest, _caller: Caller) -> t.SearchResponse:
+    conversation = await engine.conversations.find(request.conversation_id)
+    compiling = partial(compile_pattern, request.query, "regex" if request.regex else "substring", field="query")
+    pattern = await asyncio.get_running_loop().run_in_executor(engine.search_threads, compiling)
+    hits, following = await search_blocks(engine, conversation, pattern, request.after, request.limit)
+    return t.SearchResponse(
+        hits=[
+            t.BlockHit(
+                block_id=hit.block.block_id,
+                span=t.Span(hit.start, hit.end),
+                lines=hit.found.line,
+                truncated=hit.found.truncated,
+            )
+            for hit in hits
+        ],
+        next_after=following,
+        has_more=following is not None,
     )
 
 
@@ -81,6 +105,15 @@ ROWS: Final = (
         response=t.ReadResponse,
         handle=read,
         summary="Reads a block's own output, by offset.",
+        reads_only=True,
+        repeatable=True,
+    ),
+    Operation(
+        name="blocks.search",
+        request=t.SearchRequest,
+        response=t.SearchResponse,
+        handle=search,
+        summary="Finds text or a pattern in all blocks of a conversation, oldest first.",
         reads_only=True,
         repeatable=True,
     ),

@@ -14,7 +14,7 @@ from limpet.engine.conversations.looking import check_cursor
 from limpet.engine.engine import Engine
 from limpet.model.blocks import Block
 from limpet.model.errors import Refusal
-from limpet.model.operation import Caller, Operation, Timeout
+from limpet.model.operation import Caller, Operation
 from limpet.model.signals import check_signal
 
 CLOSED_WITHIN_S: Final = 10.0
@@ -68,18 +68,15 @@ def session_of(block: Block) -> str:
     return f"session-{block.block_id}"
 
 
-async def send(engine: Engine, request: t.SendRequest, caller: Caller) -> t.Done | Timeout:
+async def send(engine: Engine, request: t.SendRequest, caller: Caller) -> t.Done | t.Unsent:
     conversation = await conversation_of(engine, request.conversation_id, caller)
     data = request.data.encode(errors="surrogatepass")
-    try:
-        if request.now:
-            await acting.send(conversation, data, secret=request.secret, timeout_ms=request.timeout_ms)
-        else:
-            async with conversation.writing(request.timeout_ms):
-                await acting.send(conversation, data, secret=request.secret, timeout_ms=request.timeout_ms)
-    except TimeoutError:
-        return Timeout(message="what runs did not read all of it in time; nothing more of it will be typed")
-    return t.Done()
+    if request.now:
+        written = await acting.send(conversation, data, secret=request.secret, timeout_ms=request.timeout_ms)
+    else:
+        async with conversation.writing(request.timeout_ms):
+            written = await acting.send(conversation, data, secret=request.secret, timeout_ms=request.timeout_ms)
+    return t.Done() if written == len(data) else t.Unsent(written=written)
 
 
 async def read_spool(engine: Engine, request: t.ReadSpoolRequest, _caller: Caller) -> t.SpoolRead:

@@ -17,14 +17,20 @@ async def opened(engine: Engine, request: OpenRequest, caller: Caller) -> Conver
         if not name or "=" in name or "\0" in name + value:
             message = f"`env`: {name[:40]!r} cannot be set: names have no '=' and are not empty, and no NUL anywhere"
             raise Refusal("invalid_argument", message, field="env")
-    return await engine.conversations.open(request.conversation_id, _opening(engine, request, caller))
+    conversation = await engine.conversations.open(request.conversation_id, _opening(engine, request, caller))
+    if request.shell is not None and conversation.live.run.command != request.shell:
+        message = (
+            f"the conversation {request.conversation_id} is open, in {conversation.live.run.command}: close it first"
+        )
+        raise Refusal("conflict", message, reason="other_shell")
+    return conversation
 
 
 def _opening(engine: Engine, request: OpenRequest, caller: Caller) -> Opening:
     environment = environment_for(caller, engine.config.run.env, request.env)
     base = caller.cwd or environment.get("HOME") or "/"
     return Opening(
-        shell=request.shell,
+        shell=request.shell or "bash",
         cwd=os.path.normpath(os.path.join(base, request.cwd or "")),  # noqa: PTH118
         env=environment,
         size=(request.rows, request.cols),

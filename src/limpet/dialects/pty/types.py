@@ -25,9 +25,9 @@ class Of(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class OpenRequest(Of, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How it is to begin; `rc` is a file that the shell reads first."""
+    """How it is to begin; `rc` is a file that the shell reads first, the shell is bash if none is named."""
 
-    shell: Shell = "bash"
+    shell: Shell | None = None
     cwd: str | None = None
     env: dict[str, str] = {}
     rows: Side = 24
@@ -76,6 +76,13 @@ class SendRequest(Of, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
     """It was done."""
+
+
+class Unsent(Timeout, frozen=True, kw_only=True):
+    """What runs did not read all of it in time."""
+
+    message: str = "what runs did not read all of it in time; so much was typed, and nothing more of it will be"
+    written: int
 
 
 class WaitForRequest(Of, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -275,6 +282,32 @@ class GetRequest(Of, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 class GetResponse(msgspec.Struct, frozen=True, kw_only=True):
     block: BlockInfo
+
+
+class SearchRequest(Of, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`regex`: whether `query` is a pattern; `after`: where an earlier search stopped."""
+
+    query: str
+    regex: bool = False
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
+    after: Cursor = 0
+
+
+class BlockHit(msgspec.Struct, frozen=True, kw_only=True):
+    """`span` counts in the block's own output; `lines` are those around the match."""
+
+    block_id: str
+    span: Span
+    lines: str
+    truncated: bool
+
+
+class SearchResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """`next_after` is where to go on; null where nothing is left."""
+
+    hits: list[BlockHit]
+    next_after: int | None
+    has_more: bool
 
 
 class ReadRequest(Of, frozen=True, kw_only=True, forbid_unknown_fields=True):

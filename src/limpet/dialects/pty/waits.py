@@ -83,9 +83,7 @@ async def expect_send(engine: Engine, request: t.ExpectSendRequest, caller: Call
             return _unmatched(conversation)
         data = request.send.encode(errors="surrogatepass")
         left_ms = max(1, round((until - time.monotonic()) * 1000))
-        try:
-            await acting.send(conversation, data, secret=request.secret, timeout_ms=left_ms)
-        except TimeoutError:
+        if await acting.send(conversation, data, secret=request.secret, timeout_ms=left_ms) < len(data):
             message = "it matched, but what runs did not read all that was sent in time; nothing more will be typed"
             return t.Unmatched(message=message, matched=True, reason="not_read", resume_cursor=seen.end)
     return _matched(seen)

@@ -11,6 +11,7 @@ from limpet.model.blocks import Block
 from limpet.model.errors import Refusal
 from limpet.model.facts import BlockBegun, ResetAsked
 from limpet.model.ids import IdMaker, check_id
+from limpet_keeper import PROTOCOL
 
 MAX_COMMAND_BYTES = 1 << 20
 # How long Ctrl-C, and then a TERM, is given to bring the prompt back.
@@ -34,6 +35,8 @@ async def begin_block(
     """Hands the shell a command, once for each key; returns when that is on disk and the shell was handed it."""
     _check_command(cmd, cwd)
     digest = hashlib.sha256(f"{interactive}\0{cwd}\0{cmd}".encode()).hexdigest() if key is not None else None
+    if key is None:
+        _check_idle(conversation)  # what cannot be does not wait for its turn
     async with conversation.writing(timeout_ms):
         if key is not None and digest is not None:
             before = conversation.block_of_key(check_id("key", key), digest)
@@ -96,7 +99,8 @@ async def deliver(conversation: Conversation) -> None:
         block = conversation.standing.active
         if block is None or block.start is not None:
             return
-        line = line_for(conversation.script(block.block_id), block.cwd if _has_cwd(conversation, block) else None)
+        cwd = block.cwd if block.cwd != conversation.standing.cwd else None
+        line = line_for(conversation.script(block.block_id), cwd)
         try:
             await conversation.ask_keeper("deliver", line=line, block=block.block_id)
             return
@@ -105,10 +109,6 @@ async def deliver(conversation: Conversation) -> None:
                 raise
         # Its shell has gone in this moment, and another comes.
         await conversation.wait_ready()
-
-
-def _has_cwd(conversation: Conversation, block: Block) -> bool:
-    return block.cwd != conversation.standing.cwd
 
 
 def _check_command(cmd: str, cwd: str | None) -> None:
@@ -136,13 +136,19 @@ def _check_idle(conversation: Conversation) -> None:
 
 
 async def send(conversation: Conversation, data: bytes, *, secret: bool, timeout_ms: int) -> int:
-    """Types into what runs; how many bytes it took. TimeoutError when it does not read, with nothing more to come."""
+    """Types into what runs; how many bytes it took. Where it does not read in time those are fewer, and stay so."""
     conversation.check_open()
     if conversation.standing.active is None:
         message = "nothing runs in the conversation, so nobody would read that: begin a block first"
         raise Refusal("conflict", message, reason="idle")
-    async with asyncio.timeout(timeout_ms / 1000):
-        return await steering.write(conversation.live, data, close=False, secret=secret)
+    before = conversation.standing.typed_bytes
+    try:
+        async with asyncio.timeout(timeout_ms / 1000):
+            return await steering.write(conversation.live, data, close=False, secret=secret)
+    except TimeoutError:
+        # The rest has been taken back: whatever the keeper says next, it says behind that.
+        await conversation.ask_keeper("hello", protocol=PROTOCOL)
+        return conversation.standing.typed_bytes - before
 
 
 async def end_session(conversation: Conversation, *, force: bool) -> str:

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any, Final
 
+from limpet.engine.conversations.shells import EXPORTED
 from limpet.engine.live_run import LiveRun
 from limpet.model.blocks import Block, Standing, fold_block
 from limpet.model.errors import Refusal
@@ -38,8 +39,9 @@ class Conversation:
         live.on_fact = self._take
 
     def _recall(self) -> None:
-        """Takes in both journals as far as the run did."""
-        self.live.catch_up()
+        """Takes in both journals as far as the run did; whole where it is over and nobody follows it any more."""
+        is_past = self.live.is_settled
+        self.catch_up()
         until = self.live.place()
         facts: list[list[AnyFact]] = []
         for path, most in (
@@ -47,10 +49,15 @@ class Conversation:
             (self.live.directory.daemon_journal, until.daemon_records),
         ):
             reader = JournalReader(path)
-            facts.append([fact for fact in reader.read_new() if fact.n <= most])
+            facts.append([fact for fact in reader.read_new() if is_past or fact.n <= most])
             reader.close()
         for fact in merge_attempts([facts[0]], facts[1]):
             self._take(fact)
+
+    def catch_up(self) -> None:
+        """Takes in what the keeper wrote since the last time."""
+        if not self.live.is_settled:
+            self.live.catch_up()
 
     def _take(self, fact: AnyFact) -> None:
         self.standing, ended = fold_block(self.standing, fact)
@@ -62,8 +69,14 @@ class Conversation:
             self._without_prompt = ended
         if ended is not None:
             self.blocks.append(ended)
-            with contextlib.suppress(OSError):
-                self.script(ended.block_id).unlink(missing_ok=True)
+            self._remove(self.script(ended.block_id))
+        if self.standing.is_over:
+            # It may hold secrets, and nobody will want it.
+            self._remove(self.directory / EXPORTED)
+
+    def _remove(self, path: Path) -> None:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
 
     @property
     def size(self) -> int:

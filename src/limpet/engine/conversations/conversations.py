@@ -51,7 +51,7 @@ class Conversations:
         check_id("conversation_id", conversation_id)
         known = self._known.get(conversation_id)
         if known is not None and not known.live.run.is_over:
-            known.live.catch_up()
+            known.catch_up()
             return known
         task = self._opening.get(conversation_id)
         if task is None:
@@ -77,7 +77,7 @@ class Conversations:
             if known is None:
                 raise Refusal("not_found", f"there is no conversation {conversation_id}: pty.open begins one")
             self._known[conversation_id] = known
-        known.live.catch_up()
+        known.catch_up()
         return known
 
     async def _find(self, conversation_id: str) -> Conversation | None:

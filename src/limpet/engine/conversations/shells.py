@@ -43,6 +43,7 @@ if [ -n "$__limpet_again" ] && [ -s @exported@ ]; then
     cd -- "$PWD"
 fi
 @rc@
+set +H
 PS1=$__limpet_ps1 PS2= PROMPT_COMMAND="__limpet_mark && :${PROMPT_COMMAND:+;$PROMPT_COMMAND}"
 true
 """
@@ -95,7 +96,10 @@ def begin(shell: ShellName, directory: Path, rc: str | None) -> tuple[list[str],
 
 
 def line_for(script: Path, cwd: str | None) -> str:
-    """What the shell is handed to run the commands in a file, on its terminal, as if they had been typed."""
+    """What the shell is handed to run the command in a file on its terminal, as if it had been typed.
+
+    Not `eval`: in bash an unbalanced quote in it spoils how the next line is read.
+    """
     go = "" if cwd is None else f"cd -- {shlex.quote(cwd)} && "
-    source = f'. {shlex.quote(str(script))} <"$__limpet_tty"'
-    return f"{{ __limpet_go; }} 2>/dev/null && :; {go}{source}; {{ __limpet_mark; }} 2>/dev/null && :"
+    what = f'. {shlex.quote(str(script))} <"$__limpet_tty"'
+    return f"{{ __limpet_go; }} 2>/dev/null && :; {go}{what}; {{ __limpet_mark; }} 2>/dev/null && :"
