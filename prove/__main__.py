@@ -18,6 +18,7 @@ from prove import (
     daemon_sweep,
     disk_full_cycles,
     full_speed,
+    histories,
     hostile_trees,
     keeper_kills,
     keepers_lost,
@@ -48,6 +49,7 @@ PROOFS: dict[str, tuple[Callable[[int], str], int]] = {
     "power_cuts": (power_cuts.prove, 200),
     "soak": (soak.prove, 600),
     "full_speed": (full_speed.prove, 1024),
+    "histories": (histories.prove, 50_000),
     "mutations": (mutations.prove, len(mutations.breaks())),
 }
 

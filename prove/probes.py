@@ -149,30 +149,30 @@ def main() -> int:
     probes.enter(0, IMPORTS, IMPORTS)
 
     from limpet import daemon
-    from limpet.engine.engine import Engine
     from limpet.engine.home import Home
     from limpet.engine.nursery import IdleKeeper
+    from limpet.engine.recovery import Recovery
     from limpet.store.commits import Commits
     from limpet.store.journals import DaemonJournal, JournalReader
     from limpet.surfaces.http import calls
     from limpet.surfaces.http.hot import Hot
 
-    opened, adopt_all = Home.open, Engine._adopt_all  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    opened, adopt_all = Home.open, Recovery.adopt_all
 
     def open_home(self: Home) -> None:
         probes.enter(0, OPENING, OPENING)
         opened(self)
 
-    async def adopt(self: Engine, found: Any) -> None:
+    async def adopt(self: Recovery, found: Any, take_over: Any) -> None:
         # The loop turns between the steps of it: what it is at then is still this.
         probes.enter(0, ADOPTING, ADOPTING)
         probes.time(0)
-        await adopt_all(self, found)
+        await adopt_all(self, found, take_over)
         probes.time(1)
         probes.enter(0, SERVING, SERVING)
 
     Home.open = open_home
-    Engine._adopt_all = adopt  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    Recovery.adopt_all = adopt
     probes.around(JournalReader, "read_new", INGESTING)
     probes.around(calls, "decode", READING)
     probes.around(calls, "encode", ANSWERING)

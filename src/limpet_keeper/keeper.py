@@ -58,20 +58,20 @@ class Keeper:
         self.stdin: Stdin | None = None
         self.terminal_fd = -1
         self.conversation: Conversation | None = None
-        self._start_reply: tuple[Connection, float | None] | None = None
+        self._start_reply: tuple[Connection, float | None]
         # What came while the launcher was becoming the command: applied right after, in order.
         self._held: list[tuple[Connection, Json]] = []
         self._ended_by = "self"
         self._drained = False
         self._survivors: list[int] = []
         self._told_bytes = 0
-        self._gone = False
+        self.gone = False
         self.loop = Loop()
         self.timers = Timers()
         self.tree = Tree()
         self.ladder = Ladder(self.tree, journal, self.timers, self._settle)
         self.control = Control(self.loop, self._on_request, self._on_dropped, lambda: journal.size)
-        self._bell = self._ringer = -1
+        self._bell = self.ringer = -1
         self.syncer = Syncer(spools, journal, self.timers, self._ring)
         self.storage = Storage(spools, journal, self.control, self.loop, self.timers, self.syncer)
         self.storage.on_read = self._on_read
@@ -80,20 +80,28 @@ class Keeper:
 
     def serve(self) -> None:
         """Keeps the run until nothing of it is left to keep."""
-        self._bell, self._ringer = os.pipe()
+        signal.set_wakeup_fd(self.open_bell(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)  # unhandled, it would not ring the bell
+        while not self.gone:
+            self.turn(self.timers.next_s())
+
+    def open_bell(self) -> int:
+        """Begins to wait for whoever claims it; what is written there says that a child ended or a sync is done."""
+        self._bell, self.ringer = os.pipe()
         os.set_blocking(self._bell, False)
-        os.set_blocking(self._ringer, False)
+        os.set_blocking(self.ringer, False)
         self.loop.watch(self._bell, READ, self._on_bell)
-        signal.set_wakeup_fd(self._ringer, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, _heard_by_the_bell)
         self.timers.set("unclaimed", UNCLAIMED_S, self._on_unclaimed)
-        while not self._gone:
-            self.loop.turn(self.timers.next_s())
-            self._tell()  # before a timer begins what takes its time
-            self.timers.fire()
-            if self.journal.error is not None:
-                self.storage.stall(self.journal.error, JOURNAL_NAME)
-            self._tell()
+        return self.ringer
+
+    def turn(self, wait_s: float | None) -> None:
+        """Waits so long for something to happen, and does all that is to be done then."""
+        self.loop.turn(wait_s)
+        self._tell()  # before a timer begins what takes its time
+        self.timers.fire()
+        if self.journal.error is not None:
+            self.storage.stall(self.journal.error, JOURNAL_NAME)
+        self._tell()
 
     def _tell(self) -> None:
         """Wakes those who listen, once for all that this turn wrote down."""
@@ -104,7 +112,7 @@ class Keeper:
 
     def _ring(self) -> None:
         try:
-            os.write(self._ringer, b"\0")
+            os.write(self.ringer, b"\0")
         except BlockingIOError:
             pass  # it is full of rings that were not heard yet
 
@@ -127,7 +135,7 @@ class Keeper:
         """Goes, unless it has been started or somebody still may."""
         self.control.accept()
         if not self.control.connections and self.phase == IDLE:
-            self._gone = True
+            self.gone = True
 
     def _on_dropped(self, connection: Connection) -> None:
         if self.stdin is not None:
@@ -161,7 +169,8 @@ class Keeper:
             self.launcher.tell(self.settings, terminal)
         is_pty = self.settings.pty is not None
         streams = ["pty"] if is_pty else ["stdout", "stderr"]
-        self.journal.append("starting", run=self.run, pty=is_pty, streams=streams, **groups)
+        who = {"pid": self.launcher.pid, "start_time": self.launcher.start_time}
+        self.journal.append("starting", run=self.run, pty=is_pty, streams=streams, **who, **groups)
         if refusal is None and self.journal.error is not None:  # without that record it could be started a second time
             refusal = _refusal("journal", self.journal.error)
         if refusal is None and groups:
@@ -200,10 +209,9 @@ class Keeper:
             return
         self.pid = self.launcher.pid
         self.journal.append("started", pid=self.pid, start_time=self.launcher.start_time)
-        if self._start_reply is not None:
-            connection, to = self._start_reply
-            self._tell()
-            connection.answer(to, pid=self.pid)
+        connection, to = self._start_reply
+        self._tell()
+        connection.answer(to, pid=self.pid)
         if self.settings.timeout_ms is not None:
             self.timers.set("deadline", self.settings.timeout_ms / 1000, self._on_deadline)
         self._open_streams(self.launcher)
@@ -247,10 +255,9 @@ class Keeper:
     def _not_started(self, part: str, errno: str, message: str) -> None:
         self.launcher.abandon()
         self.journal.append("not_started", part=part, errno=errno, message=message)
-        if self._start_reply is not None:
-            connection, to = self._start_reply
-            self._tell()
-            connection.refuse(to, Refused("cannot_start", message, part=part, errno=errno))
+        connection, to = self._start_reply
+        self._tell()
+        connection.refuse(to, Refused("cannot_start", message, part=part, errno=errno))
         self.phase = LINGERING
         self._apply_held()
         self._seal()
@@ -260,7 +267,7 @@ class Keeper:
     def kill(self, by: str, number: int, grace_ms: int | None) -> None:
         """Begins the ladder, if anything is left to end."""
         if self.phase == IDLE:
-            self._gone = True
+            self.gone = True
         elif _has_children():
             self.ladder.begin(by, number, self.settings.kill_grace_ms if grace_ms is None else grace_ms)
             self._reap()
@@ -271,9 +278,9 @@ class Keeper:
 
     def _reap(self) -> None:
         """Takes every child that ended; as subreaper that is every process of the run, sooner or later."""
-        if self.phase == IDLE and _has_ended(self.launcher.pid):
-            self._gone = True  # somebody killed what was to become the command
         if self.pid is None:
+            if self.phase == IDLE and os.waitid(os.P_PID, self.launcher.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                self.gone = True  # somebody killed what was to become the command
             return
         if not self._take_the_dead():
             self.ladder.finish()
@@ -347,7 +354,7 @@ class Keeper:
             self.timers.set("quiet", QUIET_S, self._on_drained)
             self.timers.set("drain", max(0.0, self.timers.left_s("drain") or 0.0) + stood_s, self._on_drained)
         if self.phase == SEALED and not self.journal.waiting:
-            self._gone = True
+            self.gone = True
         self._settle()
 
     def _settle(self) -> None:
@@ -389,7 +396,7 @@ class Keeper:
             self.timers.set("sync", 0, self.syncer.begin)
             return
         self.journal.append("sealed", streams={spool.name: spool.seal() for spool in self.spools})
-        self._gone = self.journal.error is None
+        self.gone = self.journal.error is None
 
     def leave(self) -> None:
         """Tells the last news and gives back all that is not the run's."""
@@ -408,10 +415,6 @@ class Keeper:
         self.journal.close()
 
 
-def _heard_by_the_bell(_number: int, _frame: object) -> None:
-    """A signal that is neither handled nor ignored by Python would not be written to the bell."""
-
-
 def _has_children() -> bool:
     """Whether a process of the run is left, dead but unreaped ones included: the kernel's own word."""
     try:
@@ -419,10 +422,6 @@ def _has_children() -> bool:
     except ChildProcessError:
         return False
     return True
-
-
-def _has_ended(child: int) -> bool:
-    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _refusal(part: str, error: OSError) -> Json:

@@ -2,34 +2,81 @@
 
 import asyncio
 import contextlib
-import os
-import select
-import shutil
-import signal
+import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from limpet.engine import clock
+from limpet.engine import remains
+from limpet.engine.home import Home
 from limpet.engine.link import KeeperLink
 from limpet.engine.live_run import LiveRun
 from limpet.model.errors import Refusal
-from limpet.model.facts import Damaged, Found, Lost, Prepared, Requeued, Started, Starting, Witness
+from limpet.model.facts import Damaged, Found, Lost, Requeued
 from limpet.model.items import Item, Place
 from limpet.model.run import ASKED_FIELDS, Phase, Run
 from limpet.model.secrets import REDACTED
 from limpet.model.stream import Stream
-from limpet.store.journals import JournalReader, reaches
+from limpet.store import disk
+from limpet.store.journals import reaches
 from limpet.store.run_directory import CONTROL_SOCKET, DAEMON_JOURNAL, KEEPER_JOURNAL, START_REQUEST, RunDirectory
+from limpet.store.runs import RunFilter, RunStore
 from limpet_keeper import system
 
 LOST_MESSAGE = "its keeper died without recording an end: how the command ended is not known"
 UNREADABLE_MESSAGE = "what its keeper recorded cannot be read to its end: how the command ended is not known"
 
-# How long one waits for processes that were killed to be gone.
-GONE_WITHIN_S = 0.5
+_log: Final = logging.getLogger("limpet.engine")
 
 _Told = Callable[[int, int, int], Damaged]
+
+
+async def trusted(home: Home, store: RunStore, found: set[str], *, is_new_boot: bool) -> set[str]:
+    """The runs that need no looking after. What the store knows of runs that have no files is forgotten.
+
+    A power cut can take from files what the database had on disk already: then what it knows counts no more. That is
+    found out before anybody is answered, since no answer is to be taken back.
+    """
+    over = await asyncio.to_thread(store.known_over)
+    rows = [run for status in ("queued", "running") for run in await store.list(_all_of(status))]
+    unsure = {run.run_id for run in rows}
+    if is_new_boot:
+        unsure |= over
+    for run_id in unsure - found:
+        store.forget(run_id)
+    if not is_new_boot:
+        return over
+    lasting = {run_id for run_id in over & found if _has_lasted(home.run(run_id), store, run_id)}
+    for run_id in sorted(over & found - lasting):
+        _log.warning("the last records of run %s went with the power: it is looked at anew", run_id)
+    return lasting
+
+
+def _all_of(status: str) -> RunFilter:
+    return RunFilter(status=status, limit=1 << 31)
+
+
+def _has_lasted(path: Path, store: RunStore, run_id: str) -> bool:
+    """Whether the run's files go as far as the store took them in."""
+    place, run = store.place(run_id), store.get(run_id)
+    if place is None or run is None or not has_all(path, place):
+        return False
+    directory = RunDirectory(path, place.attempt)
+    return not _lacks(run, {name: directory.spool_bytes(name) for name in run.streams})
+
+
+def _lacks(run: Run, sizes: dict[str, int]) -> bool:
+    """Whether bytes that the run had are not there any more."""
+    known = ((run.streams[name], size) for name, size in sizes.items() if name in run.streams)
+    return any(stream.cut(size) != stream for stream, size in known)
+
+
+def has_less(live: LiveRun) -> bool:
+    """Whether a power cut took of what was there when the run's loss was recorded."""
+    run = live.run
+    if run.keeper is None or run.keeper.boot_id == system.boot_id():
+        return False
+    return _lacks(run, {name: live.directory.spool_bytes(name) for name in run.streams})
 
 
 def call_keeper(live: LiveRun) -> "asyncio.Task[KeeperLink] | None":
@@ -47,11 +94,10 @@ async def hang_up(calling: "asyncio.Task[KeeperLink]") -> None:
 
 
 def has_all(path: Path, place: Place) -> bool:
-    """Whether both journals of a run go as far as they were taken in; no for one that was pruned meanwhile."""
+    """Whether both journals of a run go as far as they were taken in."""
     kept = RunDirectory(path, place.attempt)
-    return not path.exists() or (
-        reaches(kept.daemon_journal, place.daemon_bytes, place.daemon_chain)
-        and reaches(kept.keeper_journal, place.keeper_bytes, place.keeper_chain)
+    return reaches(kept.daemon_journal, place.daemon_bytes, place.daemon_chain) and reaches(
+        kept.keeper_journal, place.keeper_bytes, place.keeper_chain
     )
 
 
@@ -64,9 +110,18 @@ def is_preparation(live: LiveRun) -> bool:
 def is_unstarted(live: LiveRun) -> bool:
     """Whether the attempt that is due has not begun: there is no keeper for it, or one that was never told to start."""
     reader, directory = live.keeper_journal, live.directory
-    is_due = live.run.created_at is not None and live.run.phase is Phase.QUEUED
+    # What was asked for is not known where that cannot be read: it is not started by what is left.
+    is_due = live.run.created_at is not None and live.run.phase is Phase.QUEUED and not live.run.damaged
     has_said = any(directory.spool_bytes(name) for name in directory.spools())
-    return is_due and not has_said and not reader.damaged() and not (reader.records == 0 and directory.kept.exists())
+    # Nothing that a keeper wrote down before the machine went away is sure to be there: it may have begun.
+    of_this_boot = live.run.keeper is None or live.run.keeper.boot_id == system.boot_id()
+    is_unknown = reader.records == 0 and directory.kept.exists()
+    return is_due and of_this_boot and not (has_said or reader.damaged() or is_unknown)
+
+
+def is_idle(live: LiveRun) -> bool:
+    """Whether a living keeper was never told to start the run."""
+    return live.run.phase is Phase.QUEUED and live.keeper_journal.records <= 1
 
 
 def note_damage(live: LiveRun, known: Run | None = None) -> list[Item] | None:
@@ -97,8 +152,8 @@ def _damaged(file: str, records: int, offset: int, lost: bytes) -> _Told:
 
 def settle_dead(live: LiveRun, *, may_requeue: bool = False) -> None:
     """The keeper is dead: ends what is left of its run, and records what becomes of it, unless an end is known."""
-    left = end_what_is_left(live.directory.keeper_journal)
-    (live.directory.kept / CONTROL_SOCKET).unlink(missing_ok=True)
+    left = remains.end_what_is_left(live.directory.keeper_journal)
+    disk.remove(live.directory.kept / CONTROL_SOCKET)
     run = live.run
     sizes = spool_sizes(live)
     if may_requeue and not left and _may_start_again(live):
@@ -106,7 +161,7 @@ def settle_dead(live: LiveRun, *, may_requeue: bool = False) -> None:
         live.ask(lambda n, at, after: Requeued(n=n, at=at, after=after, attempt=run.attempt + 1, streams=sizes))
         return
     message = UNREADABLE_MESSAGE if KEEPER_JOURNAL in run.damaged else LOST_MESSAGE
-    if not run.sealed:
+    if not run.sealed or _lacks(run, sizes):
         live.ask(lambda n, at, after: Lost(n=n, at=at, after=after, streams=sizes, survivors=left, message=message))
     live.directory.remove_start(with_script=REDACTED in run.command)
 
@@ -143,127 +198,7 @@ async def clear_unstarted(live: LiveRun) -> None:
     if not kept.exists():
         return
     if live.run.keeper is not None and live.run.keeper.boot_id == system.boot_id():
-        _kill_exactly(live.run.keeper)
+        remains.kill_exactly(live.run.keeper)
     await asyncio.to_thread(live.directory.wait_unkept)
-    shutil.rmtree(kept)
+    disk.remove_tree(kept)
     live.recall()
-
-
-def _kill_exactly(process: Witness) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        handle = os.pidfd_open(process.pid)
-        try:
-            if system.start_time(process.pid) == process.start_time:
-                signal.pidfd_send_signal(handle, signal.SIGKILL)
-        finally:
-            os.close(handle)
-
-
-def end_what_is_left(keeper_journal: Path) -> list[int]:
-    """Kills the processes of a run whose keeper was killed; the pids of those that would not go."""
-    reader = JournalReader(keeper_journal)
-    facts = reader.read_new()
-    reader.close()
-    prepared = next((fact for fact in facts if isinstance(fact, Prepared)), None)
-    started = next((fact for fact in facts if isinstance(fact, Started)), None)
-    if prepared is None or prepared.keeper.boot_id != system.boot_id():
-        return []  # nothing outlives a boot
-    if prepared.cgroup is not None:
-        left = _end_cgroup(Path(prepared.cgroup))
-    else:
-        left = _end_session(started, prepared.keeper) if started is not None else []
-    limited = (Path(path) for fact in facts if isinstance(fact, Starting) for path in fact.cgroups)
-    return sorted({*left, *(pid for cgroup in limited for pid in _end_limited(cgroup))})
-
-
-def _end_cgroup(cgroup: Path) -> list[int]:
-    try:
-        members = [int(pid) for pid in (cgroup / "cgroup.procs").read_text().split()]
-        (cgroup / "cgroup.kill").write_text("1")
-        # Those that were forked meanwhile were killed too, but are not known yet.
-        members += [int(pid) for pid in (cgroup / "cgroup.procs").read_text().split()]
-    except OSError:
-        return []
-    left = _still_alive(members)
-    with contextlib.suppress(OSError):
-        cgroup.rmdir()
-    return left
-
-
-def _end_limited(cgroup: Path) -> list[int]:
-    """A cgroup that held a run to its limits. One that cannot kill is emptied by signals, in rounds."""
-    if (cgroup / "cgroup.kill").exists():
-        return _end_cgroup(cgroup)
-    left: list[int] = []
-    until = clock.passed_s() + GONE_WITHIN_S
-    while (members := _members(cgroup)) and clock.passed_s() < until:
-        for pid in members:
-            with contextlib.suppress(OSError):  # it is gone, or not ours to kill: then it is among those that are left
-                _kill_member(cgroup, pid)
-        left = _still_alive(members)
-    with contextlib.suppress(OSError):
-        cgroup.rmdir()
-    return left
-
-
-def _members(cgroup: Path) -> list[int]:
-    try:
-        return [int(pid) for pid in (cgroup / "cgroup.procs").read_text().split()]
-    except OSError:
-        return []
-
-
-def _kill_member(cgroup: Path, pid: int) -> None:
-    handle = os.pidfd_open(pid)
-    try:
-        if pid in _members(cgroup):  # looked at behind the handle: the pid is no stranger's
-            signal.pidfd_send_signal(handle, signal.SIGKILL)
-    finally:
-        os.close(handle)
-
-
-def _end_session(started: Started, keeper: Witness) -> list[int]:
-    """Without a cgroup only the session tells whose a process is; one that left it cannot be told from a stranger."""
-    left: list[int] = []
-    killed: list[int] = []
-    for pid in (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()):
-        stat = system.read_small(f"/proc/{pid}/stat")
-        fields = stat[stat.rfind(b")") + 2 :].split()
-        if len(fields) < 20 or int(fields[3]) != started.pid or fields[0] in b"ZX":
-            continue
-        if pid == started.pid and int(fields[19]) != started.start_time:
-            return []  # the pid, and so the session's number, is a stranger's by now
-        if int(fields[19]) < keeper.start_time:
-            continue
-        try:
-            os.kill(pid, signal.SIGKILL)
-            killed.append(pid)
-        except ProcessLookupError:
-            continue
-        except PermissionError:
-            left.append(pid)
-    return left + _still_alive(killed)
-
-
-def _still_alive(killed: list[int]) -> list[int]:
-    """Those among them that have not ended after a moment: the kernel holds them."""
-    poll = select.poll()
-    handles: list[int] = []
-    for pid in set(killed):
-        with contextlib.suppress(OSError):
-            handles.append(os.pidfd_open(pid))
-            poll.register(handles[-1], select.POLLIN)
-    left = len(handles)
-    until = clock.passed_s() + GONE_WITHIN_S
-    while left and (wait_s := until - clock.passed_s()) > 0:
-        for handle, _ in poll.poll(int(wait_s * 1000) + 1):
-            poll.unregister(handle)
-            left -= 1
-    for handle in handles:
-        os.close(handle)
-    return sorted(pid for pid in set(killed) if _is_alive(pid)) if left else []
-
-
-def _is_alive(pid: int) -> bool:
-    state = system.process_state(pid)
-    return state is not None and state[0]

@@ -1,7 +1,6 @@
 """Looks at what limpet stands on, with or without a daemon: what is found, and what to do about it."""
 
 import os
-import shutil
 import stat
 import sys
 from collections.abc import Iterator, Mapping
@@ -15,6 +14,7 @@ from limpet.engine import cgroups
 from limpet.engine.home import MAX_SOCKET_PATH_BYTES
 from limpet.engine.limits import NAMES, Limits, limits_of
 from limpet.model.errors import Refusal
+from limpet.store import disk
 from limpet.store.database import may_lose_wal, sqlite_version
 
 
@@ -110,7 +110,7 @@ def _known_config(home: Path) -> Config:
 
 def _disk(home: Path) -> Check:
     place = next(path for path in (home, *home.parents) if path.exists())
-    free = shutil.disk_usage(place).free
+    free = disk.free_bytes(place)
     least = _known_config(home).store.min_free_bytes
     advice = "" if free >= least else "nothing is started: make room, `limpet prune`, or set store.min_free_bytes"
     return Check(name="disk", ok=free >= least, found=f"{free} bytes free; {least} are to stay free", advice=advice)

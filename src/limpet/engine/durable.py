@@ -10,7 +10,7 @@ from limpet.store.journals import DaemonJournal
 from limpet.store.run_directory import sync_directory
 
 
-class _Record:
+class Record:
     """What must be on disk for one answer: the record and its name, at the same time. Whichever comes last tells."""
 
     def __init__(self, journal: DaemonJournal, future: asyncio.Future[None]) -> None:
@@ -20,14 +20,17 @@ class _Record:
         self.error: Exception | None = None
 
 
+Synced = tuple[Record, Exception | None]
+
+
 class Durable:
     """Two threads that sync, one what was written, one under which name; the event loop never waits for a disk."""
 
     def __init__(self, runs: Path) -> None:
         self._runs = runs
         self._loop = asyncio.get_running_loop()
-        self._unwritten: list[_Record] = []
-        self._unnamed: list[_Record] = []
+        self._unwritten: list[Record] = []
+        self._unnamed: list[Record] = []
         self._turn = threading.Condition()
         self._closing = False
         self._threads = [
@@ -39,7 +42,7 @@ class Durable:
 
     def begin(self, journal: DaemonJournal) -> asyncio.Future[None]:
         """Done once the journal and the name of its run are on disk; an error is the caller's."""
-        record = _Record(journal, self._loop.create_future())
+        record = Record(journal, self._loop.create_future())
         with self._turn:
             self._unwritten.append(record)
             self._unnamed.append(record)
@@ -53,7 +56,7 @@ class Durable:
                 batch, self._unwritten = self._unwritten, []
             if not batch:
                 return
-            self._settle(batch, [_error_of(record.journal.sync) for record in batch])
+            self._tell(sync_records(batch))
 
     def _sync_names(self) -> None:
         while True:
@@ -62,16 +65,13 @@ class Durable:
                 batch, self._unnamed = self._unnamed, []
             if not batch:
                 return
-            self._settle(batch, [_error_of(partial(sync_directory, self._runs))] * len(batch))
+            self._tell(sync_names(batch, self._runs))
 
-    def _settle(self, batch: list[_Record], errors: list[Exception | None]) -> None:
+    def _tell(self, synced: list[Synced]) -> None:
         with self._turn:
-            for record, error in zip(batch, errors, strict=True):
-                record.error = record.error or error
-                record.syncs_left -= 1
-            done = [record for record in batch if not record.syncs_left]
+            done = settled(synced)
         if done:
-            self._loop.call_soon_threadsafe(_resolve, done)
+            self._loop.call_soon_threadsafe(resolve, done)
 
     def close(self) -> None:
         with self._turn:
@@ -79,6 +79,25 @@ class Durable:
             self._turn.notify_all()
         for thread in self._threads:
             thread.join()
+
+
+def sync_records(batch: list[Record]) -> list[Synced]:
+    """Puts the journals on disk."""
+    return [(record, _error_of(record.journal.sync)) for record in batch]
+
+
+def sync_names(batch: list[Record], runs: Path) -> list[Synced]:
+    """Puts the names of the runs on disk, all at once."""
+    error = _error_of(partial(sync_directory, runs))
+    return [(record, error) for record in batch]
+
+
+def settled(synced: list[Synced]) -> list[Record]:
+    """Those of which now both are on disk, or will not be."""
+    for record, error in synced:
+        record.error = record.error or error
+        record.syncs_left -= 1
+    return [record for record, _ in synced if not record.syncs_left]
 
 
 def _error_of(sync: Callable[[], None]) -> Exception | None:
@@ -90,7 +109,8 @@ def _error_of(sync: Callable[[], None]) -> Exception | None:
     return None
 
 
-def _resolve(done: list[_Record]) -> None:
+def resolve(done: list[Record]) -> None:
+    """Answers those who asked."""
     for record in done:
         if record.future.cancelled():
             continue

@@ -3,8 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import os
-import shutil
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
@@ -13,23 +11,22 @@ from pathlib import Path
 from typing import Final
 
 from limpet.config import Config
-from limpet.engine import adoption, cgroups, clock, doctor, steering
+from limpet.engine import clock, doctor, steering
 from limpet.engine.ask import Ask
 from limpet.engine.conversations.conversations import Conversations
 from limpet.engine.doctor import Check
 from limpet.engine.durable import Durable
+from limpet.engine.ground import Ground
 from limpet.engine.home import Home
-from limpet.engine.link import KeeperLink
 from limpet.engine.live_run import LiveRun
 from limpet.engine.matching import MatchType, Pattern, compile_pattern, known_pattern
 from limpet.engine.news import News
-from limpet.engine.nursery import Nursery
+from limpet.engine.recovery import Recovery
 from limpet.engine.retention import DAY_MS, Pruned, Retention
 from limpet.engine.sinks import ExecEventSink
-from limpet.engine.starting import Starter
-from limpet.engine.watching import Watching
+from limpet.engine.starting import Starter, heard
 from limpet.model.errors import Refusal
-from limpet.model.ids import IdMaker, check_id, is_made_id, made_at_ms
+from limpet.model.ids import IdMaker, check_id, is_made_id
 from limpet.model.items import Item
 from limpet.model.run import Run
 from limpet.model.secrets import REDACTED
@@ -38,15 +35,10 @@ from limpet.model.tombstone import Tombstone
 from limpet.store.file_blobs import FileBlobs
 from limpet.store.run_directory import RunDirectory
 from limpet.store.runs import RunFilter, RunStore
-from limpet.store.sqlite import SqliteRunStore
 from limpet.store.verify_home import Report, verify_home
 
 _log: Final = logging.getLogger("limpet.engine")
 
-# How long an engine that starts waits for the keepers it finds; later ones are taken over when they answer.
-HELLO_WITHIN_S: Final = 1.0
-# How soon an end that could not be recorded is tried again.
-SETTLE_AGAIN_S: Final = 0.5
 # How soon the secrets of a run that is over are removed.
 TIDY_AFTER_S: Final = 0.02
 
@@ -54,8 +46,15 @@ TIDY_AFTER_S: Final = 0.02
 class Engine:
     """One for each home. `async with Engine(path) as engine`."""
 
-    def __init__(self, path: Path, config: Config | None = None, sinks: Sequence[ExecEventSink] = ()) -> None:
+    def __init__(
+        self,
+        path: Path,
+        config: Config | None = None,
+        sinks: Sequence[ExecEventSink] = (),
+        ground: Ground | None = None,
+    ) -> None:
         self.home = Home(path)
+        self._ground = ground or Ground()
         self._given_config = config
         self._sinks = sinks
         self.config = config or Config()
@@ -68,8 +67,6 @@ class Engine:
         # Runs that are over and whose secrets are still there.
         self._untidy: list[LiveRun] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        # Watchers that look on, by run.
-        self._following: dict[str, asyncio.Task[None]] = {}
         self.blobs: FileBlobs
         # Where patterns are compiled and long output is looked through.
         self.thread: Final = ThreadPoolExecutor(1, "limpet-matching")
@@ -81,10 +78,7 @@ class Engine:
         self._store: RunStore
         self._starter: Starter
         self._retention: Retention
-        self._is_adopting = True
-        self._is_rebuilding = False
-        # The run that is taken from its files anew.
-        self._looking_at = ""
+        self._recovery: Recovery
         self._loop: asyncio.AbstractEventLoop
         self._open: AsyncExitStack
 
@@ -97,35 +91,38 @@ class Engine:
             stack.callback(self.blobs.close)
             stack.callback(self.search_threads.shutdown, wait=False, cancel_futures=True)
             self._loop = asyncio.get_running_loop()
-            self._store = SqliteRunStore(self.home.database, on_news=self._hear_of_store)
+            self._store = self._ground.open_store(self.home, self._hear_of_store)
             stack.push_async_callback(asyncio.to_thread, self._store.close)
+            self._recovery = Recovery(
+                self.home, self.config, self._store, self.blobs, self.thread, self._live, self._on_change, self.later
+            )
             stack.callback(self.thread.shutdown, cancel_futures=True)
             self.news = News(self.home, self.config, self._store, self.blobs, self._sinks)
             stack.push_async_callback(self.news.close)
-            self.durable = durable = Durable(self.home.runs)
+            self.durable = durable = self._ground.open_durable(self.home)
             stack.callback(durable.close)
             stack.callback(self._detach_all)
             stack.callback(self._tidy)
-            nursery = Nursery(self.home.nursery, self.home.log, cgroups.find_parent(self.config.run.cgroup_root))
+            nursery = self._ground.open_nursery(self.home, self.config.run.cgroup_root)
             stack.push_async_callback(nursery.close)
             nursery.open()
             self._retention = Retention(
                 self.home, self._store, self._live.__contains__, self.news.will_prune, self.news.pruned
             )
-            await asyncio.to_thread(self._retention.recall)
+            pruned = await asyncio.to_thread(self._retention.recall)
             known = sorted(path.name for path in self.home.runs.iterdir() if is_made_id(path.name))
+            ids = IdMaker(self._ground.serial(), known[-1] if known else "")
+            known = [run_id for run_id in known if run_id not in pruned]
             await asyncio.to_thread(self.news.open, known)
-            ids = IdMaker(int.from_bytes(os.urandom(2)), known[-1] if known else "")
+            keeper_gone = self._recovery.on_keeper_gone
             self._starter = Starter(
-                self.home, self.config, nursery, durable, ids, self._new_run, self._on_keeper_gone, self._on_undone
+                self.home, self.config, nursery, durable, ids, self._new_run, keeper_gone, self._on_undone
             )
             stack.push_async_callback(self._starter.close)
             stack.push_async_callback(self._end_tasks)
-            await self._adopt_all(known)
+            await self._recovery.adopt_all(known, self._starter.take_over)
             await asyncio.to_thread(self.news.meet, known)
             self.later(self.news.load)
-            if self.home.is_new_boot():
-                self.later(self._look_again)
             self.later(self._prune_now_and_then)
             self._open = stack.pop_all()
         return self
@@ -145,74 +142,6 @@ class Engine:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    # Runs of an earlier engine.
-
-    async def _adopt_all(self, found: Sequence[str]) -> None:
-        """All at once: each waits for its keeper's word, and none for another's. Then all queues go on."""
-        over = await asyncio.to_thread(self._store.known_over)
-        await asyncio.gather(*(self._adopt(run_id) for run_id in found if run_id not in over))
-        self._is_adopting = False
-        self._starter.take_over([self._live[run_id] for run_id in sorted(self._live)])
-
-    async def _look_again(self) -> None:
-        """After a boot: what the database knows of runs that are over can be more than their files still say."""
-        for run_id in sorted(await asyncio.to_thread(self._store.known_over), reverse=True):
-            place, path = self._store.place(run_id), self.home.run(run_id)
-            if place is not None and not await asyncio.to_thread(adoption.has_all, path, place):
-                _log.warning("the last records of run %s went with the power: it is looked at anew", run_id)
-                self._looking_at = run_id
-                await self._adopt(run_id)
-                self._looking_at = ""
-                live = self._live.get(run_id)
-                if live is not None and not self._starter.knows(run_id):
-                    self._starter.take_over([live])
-        self.home.know_boot()
-
-    async def _adopt(self, run_id: str) -> None:
-        live = LiveRun(Run(run_id=run_id), RunDirectory(self.home.run(run_id)), self._on_change)
-        known = self._store.get(run_id)
-        items = live.recall(known, self._store.place(run_id))
-        if live.is_anew and live.run.created_at is not None:
-            self._store.forget(run_id)  # the database can know more than a power cut left in the files
-        calling = adoption.call_keeper(live)
-        if known is None and adoption.is_preparation(live):
-            if calling is not None:
-                await adoption.hang_up(calling)
-            shutil.rmtree(live.directory.path, ignore_errors=True)
-            live.detach()
-            return
-        self._live[run_id] = live
-        if adoption.is_unstarted(live):
-            if calling is not None:
-                await adoption.hang_up(calling)
-            await adoption.clear_unstarted(live)
-            self._on_change(live, items)
-        elif calling is None:
-            self._on_change(live, items)
-            await self._look_through(live)
-            self._settle(live, may_requeue=True)
-        else:
-            self._on_change(live, items)
-            self._note_damage(live)
-            attaching = self.later(lambda: self._attach(live, calling))
-            await asyncio.wait({attaching}, timeout=0 if live.is_unresponsive() else HELLO_WITHIN_S)
-
-    async def _attach(self, live: LiveRun, calling: "asyncio.Task[KeeperLink]") -> None:
-        """The run is heard from when its keeper answers: one that is stopped does once it goes on."""
-        try:
-            link = await calling
-        except (OSError, Refusal):
-            self._on_keeper_gone(live)
-            return
-        live.attach(link, self._on_keeper_gone)
-        live.catch_up()
-
-    def _note_damage(self, live: LiveRun) -> None:
-        items = adoption.note_damage(live, self._known(live.run.run_id))
-        if items is not None:
-            self._store.forget(live.run.run_id)
-            self._on_change(live, items)
-
     def _hear_of_store(self) -> None:
         """Called in any thread."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: there is nobody to tell
@@ -221,50 +150,21 @@ class Engine:
     def _look_after_store(self) -> None:
         if self._store.trouble is not None:
             _log.warning("the database: %r", self._store.trouble)
-        if self._store.needs_rebuild and not self._is_rebuilding:
-            self._is_rebuilding = True
-            self.later(self._rebuild)
-
-    async def _rebuild(self) -> None:
-        """Fills the store again from the files. Meanwhile nobody is told that a run is not there."""
-        _log.warning("the database was damaged, and set aside: it is filled again from the files")
-        self._store.clear()
-        await asyncio.to_thread(self._retention.tell_store)
-        for run_id in sorted(path.name for path in self.home.runs.iterdir() if is_made_id(path.name)):
-            live = self._live.get(run_id) or LiveRun(
-                Run(run_id=run_id), RunDirectory(self.home.run(run_id)), self._on_change
-            )
-            items = live.recall()
-            if live.run.created_at is not None:
-                self._store.put(live.run, status_of(live.run), items, live.place())
-            if run_id not in self._live:
-                live.detach()
-            await asyncio.sleep(0)
-        self._is_rebuilding = False
-        _log.warning("the database is whole again")
-
-    def _check_store_is_whole(self) -> None:
-        if self._is_rebuilding:
-            message = "the database is being filled again from the files: ask again in a moment"
-            raise Refusal("unavailable", message, reason="store_damaged")
-
-    def _known(self, run_id: str) -> Run:
-        """What the database still knows of a run, or that it was."""
-        least = self.config.run.max_output_bytes
-        unknown = Run(run_id=run_id, session_id=run_id, max_output_bytes=least, created_at=made_at_ms(run_id))
-        return self._store.get(run_id) or unknown
+        if self._store.needs_rebuild and not self._recovery.is_rebuilding:
+            self._recovery.is_rebuilding = True
+            self.later(lambda: self._recovery.rebuild(self._retention.tell_store))
 
     def _on_change(self, live: LiveRun, items: Sequence[Item]) -> None:
         if live.run.created_at is not None:
             self._store.put(live.run, status_of(live.run), items, live.place())
             if live.run.watch:
-                self._follow(live)
-            self.news.hear(live, items, is_recalled=self._is_adopting or live.run.run_id == self._looking_at)
+                self._recovery.follow(live)
+            self.news.hear(live, items, is_recalled=self._recovery.is_adopting)
         if live.run.is_over:
             self._tidy_later(live)
             self._starter.leave(live.run.run_id)
             if live.run.keeper is None:
-                self._forget(live)
+                self._recovery.let_go(live)
 
     def _tidy_later(self, live: LiveRun) -> None:
         """Behind those who wait for the end and read what it left: they do not wait for the disk."""
@@ -280,74 +180,9 @@ class Engine:
                 _log.warning("what %s was started with could not be removed: %r", live.run.run_id, str(error))
         self._untidy.clear()
 
-    def _on_keeper_gone(self, live: LiveRun) -> None:
-        live.link = None
-        try:
-            live.catch_up()
-        except OSError:
-            self._loop.call_later(SETTLE_AGAIN_S, self._on_keeper_gone, live)
-            return
-        if live.run.sealed:
-            self._forget(live)
-        elif live.run.awaits_watchers:
-            self.later(lambda: self._look_through_and_settle(live))
-        else:
-            self._settle(live)
-
-    async def _look_through_and_settle(self, live: LiveRun) -> None:
-        await self._look_through(live)
-        self._settle(live)
-
-    async def _look_through(self, live: LiveRun) -> None:
-        """The run's keeper is dead: its watchers see all that it wrote before an end is recorded."""
-        following = self._following.get(live.run.run_id)
-        if following is not None:
-            following.cancel()
-            await asyncio.wait({following})
-        if live.run.awaits_watchers:
-            # What is left of it would write to nobody.
-            await asyncio.to_thread(adoption.end_what_is_left, live.directory.keeper_journal)
-            sizes = adoption.spool_sizes(live)
-            await Watching(live, self.blobs, self.thread).look_through(sizes)
-            live.catch_up()
-
-    def _follow(self, live: LiveRun) -> None:
-        """Its watchers look on while it goes on."""
-        run_id = live.run.run_id
-        if live.run.awaits_watchers and run_id not in self._following:
-            following = self.later(Watching(live, self.blobs, self.thread).follow)
-            self._following[run_id] = following
-            following.add_done_callback(lambda _: self._following.pop(run_id, None))
-
-    def _settle(self, live: LiveRun, *, may_requeue: bool = False) -> None:
-        """The run has no keeper any more: what becomes of it is recorded, as soon as the disk takes it."""
-        if self._live.get(live.run.run_id) is not live:
-            return
-        try:
-            live.catch_up()
-            self._note_damage(live)
-            if not live.run.sealed:
-                adoption.settle_dead(live, may_requeue=may_requeue)
-        except OSError:
-            again = partial(self._settle, live, may_requeue=may_requeue)
-            asyncio.get_running_loop().call_later(SETTLE_AGAIN_S, again)
-            return
-        if live.run.is_over:
-            self._forget(live)
-            return
-        live.begin_attempt()
-        if not self._is_adopting:
-            self._starter.take_over([live])
-
     def _on_undone(self, live: LiveRun) -> None:
         self._live.pop(live.run.run_id, None)
         self._store.forget(live.run.run_id)
-
-    def _forget(self, live: LiveRun) -> None:
-        """The run is over and nothing holds it: from here on its row and its files answer."""
-        self._live.pop(live.run.run_id, None)
-        live.detach()
-        live.wake_all()
 
     # Starting.
 
@@ -362,10 +197,11 @@ class Engine:
             known = self._store.find_key(ask.key)
             if known is not None:
                 return self._same(self._live_or_past(known), ask)
-            self._check_store_is_whole()
+            self._recovery.check_store_is_whole()
             starting = asyncio.ensure_future(self._starter.start(ask))
             self._starting[ask.key] = starting
             starting.add_done_callback(lambda _: self._starting.pop(ask.key or "", None))
+            starting.add_done_callback(heard)
         return self._same(await asyncio.shield(starting), ask)
 
     def _same(self, live: LiveRun, ask: Ask) -> LiveRun:
@@ -403,7 +239,7 @@ class Engine:
             stone = self._store.find_tombstone(run_id)
             if stone is not None:
                 raise _pruned(stone)
-            self._check_store_is_whole()
+            self._recovery.check_store_is_whole()
             raise Refusal("not_found", f"there is no run {run_id}: see runs.list for those there are")
         return self._live_or_past(past)
 
@@ -438,7 +274,13 @@ class Engine:
         """Removes runs that are over; without bounds, as the configuration has it."""
         if older_than_ms is None and keep_bytes is None:
             older_than_ms, keep_bytes = self._configured_bounds()
-        return await self._retention.prune(self.clock.now_ms(), older_than_ms, keep_bytes, dry_run=dry_run)
+        try:
+            return await self._retention.prune(self.clock.now_ms(), older_than_ms, keep_bytes, dry_run=dry_run)
+        except OSError as error:
+            message = (
+                f"what is to go could not be recorded, so it stays: {error.strerror}; make a little room on its disk"
+            )
+            raise Refusal("unavailable", message, reason="storage_full") from error
 
     def _configured_bounds(self) -> tuple[int | None, int | None]:
         bounds = self.config.retention

@@ -37,7 +37,7 @@ class KeeperLink(asyncio.Protocol):
     @classmethod
     async def connect(cls, directory: Path, wake: str, within_s: float | None = REPLY_WITHIN_S) -> "KeeperLink":
         """A link that has said hello and was answered. OSError when no keeper listens there."""
-        connected = _connect(directory)
+        connected = dial(directory)
         _, link = await asyncio.get_running_loop().create_unix_connection(cls, sock=connected)
         try:
             answer = await link.ask("hello", within_s=within_s, protocol=PROTOCOL, wake=wake)
@@ -115,8 +115,8 @@ class KeeperLink(asyncio.Protocol):
             self._transport.close()
 
 
-def _connect(directory: Path) -> socket.socket:
-    """By descriptor: a run's directory may lie deeper than a socket's address is long."""
+def dial(directory: Path) -> socket.socket:
+    """A socket to the keeper in there. By descriptor: a directory may lie deeper than a socket's address is long."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:

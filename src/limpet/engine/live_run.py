@@ -42,7 +42,8 @@ class LiveRun:
         self.last_output_s = clock.passed_s()
         # Hears of each fact, before those who wait look again.
         self.on_fact: Callable[[AnyFact], None] = lambda _fact: None
-        self._waiting: set[asyncio.Future[None]] = set()
+        # In the order in which they came.
+        self._waiting: dict[asyncio.Future[None], None] = {}
         self._listeners = 0
         self._heard_until: asyncio.TimerHandle | None = None
         self._unread_since: asyncio.TimerHandle | None = None
@@ -60,7 +61,7 @@ class LiveRun:
         self._close_journals()
         daemon, keeper = JournalReader(self.directory.daemon_journal), self._keeper_journal(place.attempt)
         asked = [fact for fact in daemon.read_new() if fact.n > place.daemon_records]
-        goes_on = daemon.records >= place.daemon_records and (bool(asked) or daemon.chain == place.daemon_chain)
+        goes_on = daemon.chain_at(place.daemon_bytes) == place.daemon_chain
         goes_on = keeper.go_to(place.keeper_bytes, place.keeper_chain, place.keeper_records) and goes_on
         last = place.attempt + sum(isinstance(fact, Requeued) for fact in asked)
         keepers = [keeper, *(self._keeper_journal(attempt) for attempt in range(place.attempt + 1, last + 1))]
@@ -117,8 +118,11 @@ class LiveRun:
     def place(self) -> Place:
         """How far both journals were taken in."""
         keeper, daemon = self.keeper_journal, self.daemon_journal
+        if self.run.attempt > self.directory.attempt:
+            # It was requeued just now: of the attempt to come nothing was taken in.
+            keeper = JournalReader(keeper.path)
         return Place(
-            attempt=self.directory.attempt,
+            attempt=max(self.run.attempt, self.directory.attempt),
             keeper_bytes=keeper.position,
             keeper_chain=keeper.chain,
             keeper_records=keeper.records,
@@ -205,10 +209,10 @@ class LiveRun:
 
     def tell(self, change: "asyncio.Future[None]") -> None:
         """Has this future done at the next change from here on; it may stand for several runs."""
-        self._waiting.add(change)
+        self._waiting[change] = None
 
     def tell_no_more(self, change: "asyncio.Future[None]") -> None:
-        self._waiting.discard(change)
+        self._waiting.pop(change, None)
 
     def wake_all(self) -> None:
         """Lets every waiter look again."""

@@ -5,7 +5,6 @@ import contextlib
 import itertools
 import os
 import resource
-import shutil
 import subprocess
 import sys
 from collections import deque
@@ -19,6 +18,7 @@ import msgspec
 import limpet_keeper
 from limpet.engine.link import KeeperLink
 from limpet.model.errors import Refusal
+from limpet.store import disk
 from limpet.store.run_directory import RunDirectory
 from limpet_keeper import system
 
@@ -46,17 +46,17 @@ class IdleKeeper(msgspec.Struct, frozen=True):
 
     def claim(self, path: Path) -> None:
         """From now on both are the run's, at `path`. OSError leaves nothing there."""
-        self.place.path.rename(path)
+        disk.rename(self.place.path, path)
 
     def claim_attempt(self, run: RunDirectory) -> None:
         """From now on the keeper is that of the latest attempt of a run which has its directory."""
-        self.place.kept.rename(run.kept)
-        shutil.rmtree(self.place.path, ignore_errors=True)
+        disk.rename(self.place.kept, run.kept)
+        disk.remove_tree(self.place.path)
 
     def let_go(self) -> None:
         """The keeper sees that nobody wants it, goes, and removes its own directory."""
         self.link.close()
-        shutil.rmtree(self.place.path, ignore_errors=True)
+        disk.remove_tree(self.place.path)
 
 
 class Nursery:
@@ -87,7 +87,7 @@ class Nursery:
     def open(self) -> None:
         """Clears what a dead engine left, and prepares the first keepers."""
         for path in self._slots.iterdir():
-            shutil.rmtree(path, ignore_errors=True)
+            disk.remove_tree(path)
         self._refill()
 
     async def take(self) -> IdleKeeper:
@@ -153,7 +153,7 @@ class Nursery:
             path = str(place.kept)
             self._preparing.add(path)
             try:
-                place.path.mkdir(mode=0o700)
+                disk.make_directory(place.path)
             except OSError as error:
                 asyncio.get_running_loop().call_soon(self._fail, path, system.error_name(error), str(error))
                 continue
@@ -217,7 +217,7 @@ class Nursery:
     def _fail(self, path: str, errno_name: str, message: str) -> None:
         """Tells one who waits, and tries again for the others; for nobody it is not tried again."""
         self._preparing.discard(path)
-        shutil.rmtree(Path(path).parent, ignore_errors=True)
+        disk.remove_tree(Path(path).parent)
         self._refuse_one(errno_name, message)
         if self._takers:
             self._refill()

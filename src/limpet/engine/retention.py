@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
@@ -14,6 +13,7 @@ import msgspec
 from limpet.engine.home import Home
 from limpet.model.ids import is_made_id, made_at_ms
 from limpet.model.tombstone import Tombstone
+from limpet.store import disk
 from limpet.store.pruned import PrunedJournal
 from limpet.store.run_directory import sync_directory
 from limpet.store.runs import RunStore
@@ -54,11 +54,22 @@ class Retention:
         self._sizes: dict[str, int] = {}
         self._turn = asyncio.Lock()
 
-    def recall(self) -> None:
-        """Ends what an earlier engine had begun, and tells the store what it does not know (any more)."""
-        shutil.rmtree(self._home.trash, ignore_errors=True)
-        for stone in self.tell_store():
-            shutil.rmtree(self._home.run(stone.run_id), ignore_errors=True)
+    def recall(self) -> set[str]:
+        """Ends what an earlier engine had begun, and tells the store what it does not know (any more).
+
+        Runs that are pruned and whose files stay for now are named: the disk did not take the record that they were.
+        """
+        disk.remove_tree(self._home.trash)
+        left = {run_id for stone in self.tell_store() if self._home.run(run_id := stone.run_id).exists()}
+        if not left:
+            return left
+        try:
+            self._journal.sync()
+        except OSError:
+            return left
+        for run_id in left:
+            disk.remove_tree(self._home.run(run_id))
+        return set()
 
     def tell_store(self) -> list[Tombstone]:
         """All tombstones; the store has them too from then on."""
@@ -112,11 +123,11 @@ class Retention:
         await self._before(run_ids)
         stones = [self._stone(run_id, now_ms) for run_id in run_ids]
         await asyncio.to_thread(self._journal.append, stones)
-        self._home.trash.mkdir(mode=0o700, exist_ok=True)
+        disk.make_directory(self._home.trash, exist_ok=True)
         for stone in stones:
             self._bury(stone)
             with contextlib.suppress(FileNotFoundError):
-                self._home.run(stone.run_id).rename(self._home.trash / stone.run_id)
+                disk.rename(self._home.run(stone.run_id), self._home.trash / stone.run_id)
             _log.info("pruned %s", stone.run_id)
         self._after(run_ids)
         await asyncio.to_thread(self._empty_trash)
@@ -130,8 +141,10 @@ class Retention:
         self._store.tombstone(stone.run_id, stone.key, stone.request_digest, stone.pruned_at)
 
     def _empty_trash(self) -> None:
-        shutil.rmtree(self._home.trash, ignore_errors=True)
-        sync_directory(self._home.runs)
+        disk.remove_tree(self._home.trash)
+        # What a power cut brings back goes at the next start: the journal is on disk.
+        with contextlib.suppress(OSError):
+            sync_directory(self._home.runs)
 
 
 def _room_of(path: Path) -> int:

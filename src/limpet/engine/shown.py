@@ -35,7 +35,8 @@ def item_text(run: Run, item: Item, read: Read) -> str:
     is_cut = item.end == stream.head_end < (stream.bytes if stream.ended_at is None else stream.ended_at)
     # Behind the head nothing is sure to stay: what has only begun there is left off.
     before = max(low, item.start - 4)
-    data = read(item.stream, before, item.end if is_cut else min(high, item.end + 3))
+    # What a power cut took says nothing any more.
+    data = read(item.stream, before, stream.kept_up_to(before, item.end if is_cut else min(high, item.end + 3)))
     begin = boundary(data, item.start - before)
     text = data[begin : boundary(data, item.end - before)]
     return (whole_characters(text) if is_cut else text).decode("utf-8", errors="replace")
@@ -93,9 +94,10 @@ def snippet_at(run: Run, tail: Tail, read: Read) -> str:
 
 
 def _part_of(stream: Stream, offset: int) -> tuple[int, int]:
-    """The attempt's bytes among which that one is."""
+    """The attempt's bytes among which that one is; what survivors say behind the run's end says nothing of them."""
     low = max(part for part in stream.parts if part <= offset)
-    return low, min((part for part in stream.parts if part > offset), default=stream.bytes)
+    end = stream.bytes if stream.ended_at is None else stream.ended_at
+    return low, min((part for part in stream.parts if part > offset), default=end)
 
 
 def match_text(data: bytes, match_bytes: int) -> tuple[str, bool]:

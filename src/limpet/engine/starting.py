@@ -3,8 +3,7 @@
 import asyncio
 import contextlib
 import errno
-import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 import msgspec
@@ -23,6 +22,7 @@ from limpet.engine.steering import withdraw
 from limpet.model.errors import Refusal
 from limpet.model.ids import IdMaker
 from limpet.model.run import Phase, Run
+from limpet.store import disk
 from limpet.store.run_directory import SCRIPT, START_REQUEST, RunDirectory
 
 # How soon a run whose turn it is looks again for room on its disk.
@@ -69,7 +69,7 @@ class Starter:
         await self._limits.check(limits_of(ask.limits, self._config.run))
         run_id = self._ids.make(clock.now_ms())
         if ask.serial and not self.queue.enter(run_id, ask.session_id or run_id):
-            return await asyncio.shield(asyncio.ensure_future(self._enqueue(run_id, ask)))
+            return await _to_its_end(self._enqueue(run_id, ask))
         try:
             idle = await self._nursery.take()
             # From the claim to the task that sees it through nothing is awaited: it cannot be cut in half.
@@ -79,11 +79,11 @@ class Starter:
             raise
         # The frame leaves before the disk is asked for anything; with a key only when the record is on it.
         started = None if ask.key is not None else idle.link.begin("start", **request)[1]
-        return await asyncio.shield(asyncio.ensure_future(self._see_started(live, idle.link, request, started)))
+        return await _to_its_end(self._see_started(live, idle.link, request, started))
 
     def _check_room(self) -> None:
         least = self._config.store.min_free_bytes
-        free = shutil.disk_usage(self._home.path).free
+        free = disk.free_bytes(self._home.path)
         if free < least:
             message = f"only {free} bytes are free and store.min_free_bytes is {least}: make room, or prune"
             raise Refusal("unavailable", message, reason="storage_full")
@@ -150,7 +150,7 @@ class Starter:
         """Takes back a run of which nothing has begun."""
         live.detach()
         self._on_undone(live)
-        shutil.rmtree(live.directory.path, ignore_errors=True)
+        disk.remove_tree(live.directory.path)
         self.leave(live.run.run_id)
 
     def _record(self, live: LiveRun, ask: Ask) -> dict[str, Any]:
@@ -181,6 +181,7 @@ class Starter:
             live = self._new_run(Run(run_id=run_id))
             self._record(live, ask)
         except OSError as error:
+            disk.remove_tree(directory.path)
             self.leave(run_id)
             raise _refusal("the run's directory could not be made", error) from error
         except Refusal:
@@ -203,7 +204,7 @@ class Starter:
         if run.queue_timeout_ms is not None:
             waited_ms = clock.now_ms() - (run.created_at or 0) if run.attempt == 1 else 0
             left_s = max(0, run.queue_timeout_ms - max(0, waited_ms)) / 1000
-            timer = asyncio.get_running_loop().call_later(left_s, withdraw, live, "timeout", TOO_LONG_MESSAGE)
+            timer = asyncio.get_running_loop().call_later(left_s, self._give_up, live, "timeout", TOO_LONG_MESSAGE)
             self._timers[run.run_id] = timer
         if not self.queue.is_waiting(run.run_id):
             self._begin_turn(live)
@@ -219,10 +220,6 @@ class Starter:
                 self.queue.enter(live.run.run_id, live.run.session_id)
         for live in waiting:
             self._await_turn(live)
-
-    def knows(self, run_id: str) -> bool:
-        """Whether it waits for its turn here."""
-        return run_id in self._queued
 
     def leave(self, run_id: str) -> None:
         """The run is over, or will never be: whose turn it is now begins."""
@@ -242,10 +239,17 @@ class Starter:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def _give_up(self, live: LiveRun, by: str, message: str) -> None:
+        """The run will not be started; recorded as soon as the disk takes it."""
+        try:
+            withdraw(live, by, message)
+        except OSError:
+            asyncio.get_running_loop().call_later(ROOM_AGAIN_S, self._give_up, live, by, message)
+
     async def _launch(self, live: LiveRun) -> None:
         request = _request_of(live)
         if request is None:
-            withdraw(live, "lost", NOT_KEPT_MESSAGE)
+            self._give_up(live, "lost", NOT_KEPT_MESSAGE)
             return
         try:
             # Where it is held to its limits can be another place than when it was asked for.
@@ -259,7 +263,7 @@ class Starter:
                 idle = await self._nursery.take()
             except Refusal as refusal:
                 if refusal.reason != "storage_full":
-                    withdraw(live, "self", refusal.message)
+                    self._give_up(live, "self", refusal.message)
                     return
                 await asyncio.sleep(ROOM_AGAIN_S)
                 continue
@@ -269,9 +273,16 @@ class Starter:
             self._stop_waiting(live.run.run_id)
             try:
                 idle.claim_attempt(RunDirectory(live.directory.path, live.run.attempt))
+                # Who finds it after a power cut is to see that it may have begun.
+                await asyncio.to_thread(live.directory.sync_records)
             except OSError as error:
                 idle.let_go()
-                withdraw(live, "self", f"could not start: its keeper's directory could not be had: {error.strerror}")
+                self._give_up(
+                    live, "self", f"could not start: its keeper's directory could not be had: {error.strerror}"
+                )
+                return
+            if live.run.is_over:
+                idle.let_go()
                 return
             live.begin_attempt()
             live.attach(idle.link, self._on_keeper_gone)
@@ -287,6 +298,19 @@ class Starter:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def _to_its_end(start: Coroutine[Any, Any, LiveRun]) -> LiveRun:
+    """What it comes to. It goes on to there when whoever asked for it has gone."""
+    task = asyncio.ensure_future(start)
+    task.add_done_callback(heard)
+    return await asyncio.shield(task)
+
+
+def heard(done: "asyncio.Future[LiveRun]") -> None:
+    """A refusal that whoever asked for it did not wait for is nobody's: it is not to be complained of."""
+    if not done.cancelled():
+        done.exception()
 
 
 def _refusal(what: str, error: OSError, **extra: str) -> Refusal:

@@ -37,11 +37,17 @@ async def kill(live: LiveRun, signal_name: str) -> None:
     """Begins the kill ladder, or finds nothing left to end."""
     if live.is_settled:
         return
-    withdraw(live, "kill")
+    try:
+        withdraw(live, "kill")
+    except OSError as error:
+        message = f"that the run is not to start could not be recorded: {error.strerror}; make room on its disk"
+        raise Refusal("unavailable", message, reason="storage_full") from error
     if live.is_settled:
         return
     if not live.run.is_over:
-        live.ask(lambda n, at, after: StopAsked(n=n, at=at, after=after, signal=signal_name))
+        # Its keeper has room set aside to write down that it is stopped: a full disk keeps nobody alive.
+        with contextlib.suppress(OSError):
+            live.ask(lambda n, at, after: StopAsked(n=n, at=at, after=after, signal=signal_name))
     with contextlib.suppress(ConnectionResetError):  # it has just ended: nothing is left to end
         await _tell(live, "kill", signal=signal_name)
 

@@ -21,6 +21,7 @@ from limpet.model.facts import (
 )
 from limpet.model.run import Run, fold
 from limpet.model.status import status_of
+from limpet.model.stream import Span
 
 # No item holds more characters. It holds no more bytes either, with those of a character that goes on behind its end.
 CHUNK_MAX_CHARS: Final = 8192
@@ -99,10 +100,10 @@ def _news(before: Run, fact: AnyFact, after: Run) -> Iterator[Item]:
     if after.capped and not before.capped:
         yield _event(fact, "output_capped", max_output_bytes=after.max_output_bytes)
     match fact:
-        case Hole() if fact.stream in after.streams and len(after.streams[fact.stream].holes) > len(
-            before.streams[fact.stream].holes
-        ):
-            yield _event(fact, "output_dropped", stream=fact.stream, start=after.streams[fact.stream].holes[-1][0])
+        case Hole() if fact.stream in after.streams:
+            known = before.streams[fact.stream].holes if fact.stream in before.streams else ()
+            if len(after.streams[fact.stream].holes) > len(known):
+                yield _event(fact, "output_dropped", stream=fact.stream, start=after.streams[fact.stream].holes[-1][0])
         case Stalled():
             yield _event(fact, "storage_full", errno=fact.errno, file=fact.file)
         case Resumed():
@@ -115,8 +116,8 @@ def _news(before: Run, fact: AnyFact, after: Run) -> Iterator[Item]:
         case Missed():
             yield _event(fact, "watch_missed", stream=fact.stream, start=fact.start, end=fact.end)
         case Lost() | Requeued():
-            for name, stream in after.streams.items():
-                for start, end in stream.holes[len(before.streams[name].holes) if name in before.streams else 0 :]:
+            for name in after.streams:
+                for start, end in _new_holes(before, after, name):
                     yield _event(fact, "output_lost", stream=name, start=start, end=end)
             if isinstance(fact, Requeued):
                 yield _event(fact, "recovered", attempt=after.attempt)
@@ -146,6 +147,12 @@ def _hit(run: Run, fact: Hit) -> Item:
         end=fact.end,
         data=data,
     )
+
+
+def _new_holes(before: Run, after: Run, name: str) -> Iterator[Span]:
+    """What of a stream is not kept any more, and was before."""
+    known = before.streams[name].holes if name in before.streams else ()
+    return (hole for hole in after.streams[name].holes if hole not in known)
 
 
 def _event(fact: AnyFact, name: str, **data: Any) -> Item:

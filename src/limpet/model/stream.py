@@ -60,6 +60,10 @@ class Stream(msgspec.Struct, frozen=True):
         """Up to where bytes are kept without a gap from `offset` on."""
         return min((start for start, _ in self.holes if start > offset), default=self.bytes)
 
+    def kept_up_to(self, offset: int, end: int) -> int:
+        """As far towards `end` as bytes are kept from `offset` on; `offset` where not even that one is."""
+        return offset if self.hole_at(offset) else min(end, self.kept_end(offset))
+
     def spans(self, start: int, end: int) -> list[tuple[int, int, int]]:
         """The pieces of a range as the attempts' spools hold them: attempt, and from where to where in its spool."""
         bounds = pairwise((*self.parts, max(self.bytes, end)))
@@ -82,9 +86,13 @@ class Stream(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, holes=(*earlier, (base + start, base + end)))
 
     def cut(self, end: int) -> "Stream":
-        """Without what the attempt's spool has lost of its end. Offsets stay true: what was there is a hole."""
-        start = max(self.parts[-1] + end, self.kept_from if self.kept_from > self.parts[-1] else 0)
-        return self if start >= self.bytes else msgspec.structs.replace(self, holes=(*self.holes, (start, self.bytes)))
+        """With the attempt's bytes from there on gone: the power went before they were on disk."""
+        start = self.parts[-1] + end
+        if start >= self.bytes:
+            return self
+        before = tuple(hole for hole in self.holes if hole[1] <= start)
+        start = min([start, *(hole[0] for hole in self.holes if hole[1] > start)])
+        return msgspec.structs.replace(self, holes=(*before, (start, self.bytes)))
 
     def synced(self, end: int) -> "Stream":
         """With the attempt's bytes up to there on disk, as far as no sync failed before."""

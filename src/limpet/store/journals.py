@@ -8,11 +8,11 @@ from typing import Final
 import msgspec
 
 from limpet.model.facts import AnyFact, DaemonFact, decode_fact, encode_fact
+from limpet.store import disk
 from limpet_keeper.journal import Line, decode_lines, encode_line
 
 _READ_BYTES: Final = 1 << 20
 _TAIL_BYTES: Final = 4096
-_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class JournalReader:
@@ -75,6 +75,13 @@ class JournalReader:
             facts.append(fact)
         return True
 
+    def chain_at(self, position: int) -> int | None:
+        """The chain of the records that end there; None where none does."""
+        if not position:
+            return 0
+        *_, last = (None, *decode_lines(os.pread(self._fd, position, 0))) if self._fd >= 0 else (None,)
+        return last.crc if last is not None and last.sound and last.end == position else None
+
     def damaged(self) -> bytes:
         """What stands behind the facts and could not be read; empty for a last record that was torn in a crash."""
         if self._fd < 0 or (self.position and not self._is_stopped):
@@ -105,30 +112,30 @@ class DaemonJournal:
         if self._fd < 0:
             self._fd = self._open()
         line, chain = encode_line(encode_fact(fact), self.chain)
-        _write_at(self._fd, line, self.position)
+        disk.write_at(self._fd, line, self.position)
         self.position += len(line)
         self.chain = chain
         self.records += 1
 
     def _open(self) -> int:
         if self.damaged:
-            aside = os.open(f"{self.path}.broken-{time.time_ns()}", _FLAGS | os.O_EXCL, 0o600)
+            aside = disk.open_to_write(f"{self.path}.broken-{time.time_ns()}", os.O_EXCL)
             try:
-                _write_at(aside, self.damaged, 0)
-                os.fsync(aside)
+                disk.write_at(aside, self.damaged, 0)
+                disk.sync(aside)
             finally:
                 os.close(aside)
             self.damaged = b""
-        fd = os.open(self.path, _FLAGS, 0o600)
+        fd = disk.open_to_write(self.path)
         os.fchmod(fd, 0o600)
-        os.ftruncate(fd, self.position)
+        disk.cut(fd, self.position)
         return fd
 
     def sync(self) -> None:
         """Puts what was written on disk; may take a while, and may outlast the journal's being open."""
         fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            os.fdatasync(fd)
+            disk.sync_data(fd)
         finally:
             os.close(fd)
 
@@ -158,9 +165,3 @@ def reaches(path: Path, position: int, chain: int) -> bool:
     finally:
         os.close(fd)
     return len(data) == position - start and data[begin:].partition(b" ")[2].startswith(b"%08x " % chain)
-
-
-def _write_at(fd: int, data: bytes, offset: int) -> None:
-    done = 0
-    while done < len(data):
-        done += os.pwrite(fd, data[done:], offset + done)

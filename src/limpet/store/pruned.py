@@ -9,9 +9,8 @@ from typing import Final
 import msgspec
 
 from limpet.model.tombstone import Tombstone
+from limpet.store import disk
 from limpet_keeper.journal import decode_lines, encode_line
-
-_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 _encoder: Final = msgspec.json.Encoder()
 _decoder: Final = msgspec.json.Decoder(Tombstone)
@@ -44,19 +43,26 @@ class PrunedJournal:
             aside.write_bytes(data[self._position :])
         return stones
 
+    def sync(self) -> None:
+        """Puts what was read on disk: an append that was cut short may not have."""
+        fd = disk.open_to_write(self.path)
+        try:
+            disk.sync(fd)
+        finally:
+            os.close(fd)
+
     def append(self, stones: Iterable[Tombstone]) -> None:
         """Returns once they are on disk; may take a while. OSError leaves the journal as it was."""
-        fd = os.open(self.path, _FLAGS, 0o600)
+        fd = disk.open_to_write(self.path)
         try:
             os.fchmod(fd, 0o600)
-            os.ftruncate(fd, self._position)
+            disk.cut(fd, self._position)
             position, chain = self._position, self._chain
             for stone in stones:
                 line, chain = encode_line(_encoder.encode(stone), chain)
-                while line:
-                    done = os.pwrite(fd, line, position)
-                    position, line = position + done, line[done:]
-            os.fsync(fd)
+                disk.write_at(fd, line, position)
+                position += len(line)
+            disk.sync(fd)
             self._position, self._chain = position, chain
         finally:
             os.close(fd)

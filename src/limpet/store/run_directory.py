@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from limpet.store import disk
+
 KEEPER_JOURNAL: Final = "keeper.journal"
 DAEMON_JOURNAL: Final = "daemon.journal"
 START_REQUEST: Final = "start.json"
@@ -49,7 +51,7 @@ class RunDirectory:
 
         All names in it are on disk then, ahead of what they will hold.
         """
-        self.path.mkdir(mode=0o700, exist_ok=True)
+        disk.make_directory(self.path, exist_ok=True)
         for name in (DAEMON_JOURNAL, START_REQUEST):
             self.write_private(name, b"")
         sync_directory(self.path)
@@ -88,7 +90,7 @@ class RunDirectory:
             place, size = durable_bytes, os.fstat(fd).st_size
             while data := os.pread(fd, _READ_BYTES, place):
                 if (zero := data.find(b"\0")) >= 0:
-                    os.ftruncate(fd, place + zero)
+                    disk.cut(fd, place + zero)
                     return place + zero
                 place += len(data)
             return size
@@ -120,18 +122,15 @@ class RunDirectory:
 
     def write_private(self, name: str, data: bytes) -> None:
         """A file of the daemon's that only its owner may read, whatever the umask: new, or laid out empty ahead."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        fd = os.open(self.path / name, flags, 0o600)
+        fd = disk.open_to_write(self.path / name)
         try:
             os.fchmod(fd, 0o600)
-            view = memoryview(data)
-            while view:
-                view = view[os.write(fd, view) :]
+            disk.write_at(fd, data, 0)
         finally:
             os.close(fd)
 
     def sync_kept(self, streams: Iterable[str]) -> None:
-        """Puts what the keeper of the latest attempt wrote on disk; may take a while."""
+        """Puts the latest attempt's journal and spools on disk; may take a while."""
         for path in (self.keeper_journal, *map(self.spool_path, streams)):
             with contextlib.suppress(FileNotFoundError):
                 self.sync(f"{self.attempt}/{path.name}")
@@ -140,20 +139,25 @@ class RunDirectory:
         """Puts a file of the run's on disk; may take a while."""
         fd = os.open(self.path / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
-            os.fsync(fd)
+            disk.sync(fd)
         finally:
             os.close(fd)
 
     def remove_start(self, *, with_script: bool) -> None:
         """Removes what the run was started with, secrets and all; its script where that holds one."""
         for name in (START_REQUEST, SCRIPT) if with_script else (START_REQUEST,):
-            (self.path / name).unlink(missing_ok=True)
+            disk.remove(self.path / name)
+
+    def sync_records(self) -> None:
+        """Puts what was asked, and the names in here, on disk; may take a while."""
+        self.sync(DAEMON_JOURNAL)
+        sync_directory(self.path)
 
 
 def sync_directory(path: Path) -> None:
     """Puts the names in a directory on disk."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(fd)
+        disk.sync(fd)
     finally:
         os.close(fd)

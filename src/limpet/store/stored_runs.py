@@ -5,7 +5,7 @@
 import contextlib
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import apsw
 
@@ -14,6 +14,20 @@ from limpet.model.run import Run
 from limpet.store import rows
 
 _BUSY_TIMEOUT_MS: Final = 5000
+
+
+class Stored(Protocol):
+    """What verification asks of a store of runs."""
+
+    def one_moment(self) -> contextlib.AbstractContextManager[None]:
+        """All that is read inside is from one moment."""
+        ...
+
+    def get(self, run_id: str) -> Run | None: ...
+
+    def place(self, run_id: str) -> Place | None: ...
+
+    def items(self, run_id: str, after_seq: int, limit: int) -> list[Item]: ...
 
 
 class StoredRuns:

@@ -31,7 +31,7 @@ from limpet.model.run import Run
 from limpet.model.secrets import REDACTED
 from limpet.store.run_directory import DAEMON_JOURNAL, KEEPER_JOURNAL, SCRIPT, RunDirectory
 from limpet.store.runs import is_settled
-from limpet.store.stored_runs import StoredRuns
+from limpet.store.stored_runs import Stored
 from limpet_keeper import system
 from limpet_keeper.journal import decode_lines
 
@@ -94,7 +94,7 @@ class _Journal:
 class RunCheck:
     """All checks of one run; `findings` holds what they found, `bytes` how much they read."""
 
-    def __init__(self, path: Path, stored: StoredRuns | None) -> None:
+    def __init__(self, path: Path, stored: Stored | None) -> None:
         self.directory = RunDirectory(path)
         self.run_id = path.name
         self.findings: list[Finding] = []
@@ -285,7 +285,7 @@ def _told_afterwards(daemon: _Journal, attempt: int) -> Lost | Requeued | None:
     return None
 
 
-def _items_of(stored: StoredRuns, run: Run) -> Iterator[Item]:
+def _items_of(stored: Stored, run: Run) -> Iterator[Item]:
     after = 0
     while after < run.last_seq:
         page = stored.items(run.run_id, after, min(_ITEMS_AT_ONCE, run.last_seq - after))

@@ -127,7 +127,7 @@ def _head(engine: Engine, live: LiveRun, name: str) -> str:
     stream = live.run.streams.get(name)
     if stream is None:
         return ""
-    data = read_exactly(live.run, engine.blobs, name, 0, min(stream.head_end, stream.kept_end(0)))
+    data = read_exactly(live.run, engine.blobs, name, 0, stream.kept_up_to(0, stream.head_end))
     end = stream.bytes if stream.ended_at is None else stream.ended_at
     return (whole_characters(data) if stream.head_end < end else data).decode("utf-8", errors="replace")
 
