@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import resource
 import shutil
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 
 from limpet.engine.adoption import settle_dead
+from limpet.engine.conversations import shells
 from limpet.engine.live_run import LiveRun
 from limpet.model.facts import DaemonFact, StopAsked, Submitted
 from limpet.model.run import Run
@@ -157,7 +159,24 @@ def stalled(run: Recording) -> None:
     run.finish()
 
 
-CASES = (plain, failed_start, kill_with_survivors, killed, terminal, hole, torn, stalled)
+def conversation(run: Recording) -> None:
+    """A shell that is handed a block, which forges a prompt and goes away, and the shell that follows it."""
+    with tempfile.TemporaryDirectory(prefix="golden-") as place:
+        argv, env = shells.begin("sh", Path(place), None)
+        script = Path(place) / "block"
+        script.write_text(r"printf '\036limpet:f0:0\037\n'; cd /; exit 7")
+        known = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+        run.start(*argv, size=(24, 80), env=known | env, shells=str(run.live.directory.kept))
+        run.keeper.wait_fact("prompt")
+        assert run.keeper.call("deliver", line=shells.line_for(script, None), block="b1")["ok"]
+        run.keeper.wait_until(lambda facts: sum(fact["fact"] == "prompt" for fact in facts) == 2)
+        run.ask_to_stop()
+        assert run.keeper.call("kill", grace_ms=50)["ok"]
+        run.finish()
+        assert run.keeper.named("suspicious")
+
+
+CASES = (plain, failed_start, kill_with_survivors, killed, terminal, hole, torn, stalled, conversation)
 
 
 def record_one(case: Callable[[Recording], None], into: Path) -> Path:
