@@ -29,6 +29,7 @@ REMEMBERED = {
     3191: "a run whose time in the queue was over on a full disk waited for ever",
     4470: "a failed sync of what was pruned kept the daemon from starting",
     6662: "output of a lost run that a later power cut took was called tampering",
+    10901: "ids of a daemon after the clock was set back sorted before those of the one before it",
     11116: "a keeper killed before `started` left its command alive, beside the next of its session",
     15521: "what survivors said changed the text of the last item",
     17660: "items of an attempt that was lost were numbered anew after a power cut",
