@@ -81,7 +81,7 @@ class RunDirectory:
             return 0
 
     def cut_zeros(self, stream: str, durable_bytes: int) -> int:
-        """Cuts a spool that nobody writes any more where zeros behind what was durable may be lost bytes; its size then.
+        """Cuts a spool that nobody writes any more where zeros behind its durable bytes may be lost ones; its size.
 
         A file system that lost its power gives back zeros for what it had not written yet: up to the end of a sector
         at least, or of the file. Others a command has written.
