@@ -65,6 +65,18 @@ FIELD_NOTES: Final[dict[tuple[str, str], str]] = {
     ("ShellRequest", "view"): "`plain`: output without escape sequences, progress lines at their last state.",
     ("ShellRequest", "cwd"): "Relative to the caller's directory.",
     ("ShellRequest", "env"): "On top of the caller's environment and of `run.env`.",
+    ("ShellRequest", "limits"): "What is left out is as the configuration has it (`run.limit_...`).",
+    (
+        "LimitsRequest",
+        "memory_bytes",
+    ): "Of all its processes together, with swap. The kernel kills one where there is "
+    "no more; `ended_by` is `oom` where that is the main one.",
+    ("LimitsRequest", "pids"): "Processes and threads, all together. A fork beyond fails with `EAGAIN`.",
+    (
+        "LimitsRequest",
+        "cpu_secs",
+    ): "CPU time of each process by itself (RLIMIT_CPU), not of all together: SIGXCPU, and "
+    "a second later SIGKILL. `ended_by` is `quota` where it ends the main one.",
     ("ShellRequest", "key"): "The same key and request: the same run, however often it is asked.",
     ("ShellRequest", "keys"): "With `send_keys`: [names](../how-to/type-into-a-terminal.md) like `Enter`, `C-c`, `Up`; "
     "what names no key is text.",
@@ -92,6 +104,7 @@ FIELD_NOTES: Final[dict[tuple[str, str], str]] = {
     ("ReadResponse", "eof"): "Everything is read and nothing can come.",
     ("ReadResponse", "base"): "Behind this byte nothing was given up.",
     ("RunInfo", "ended_by"): "`self`, `kill`, `timeout`, `quota`, `oom` or `lost`.",
+    ("GetResponse", "limits"): "Those that hold: asked for, or configured. `memory_bytes`, `pids`, `cpu_secs`.",
     ("RunInfo", "survivors"): "Processes that were left when the run ended.",
     ("RunInfo", "cannot_signal"): "Those that may not be signalled.",
     ("RunInfo", "stalled"): "Why storage refuses output at the moment; the command waits meanwhile.",
@@ -114,6 +127,13 @@ CONFIG_NOTES: Final[dict[str, str]] = {
     "run.on_lost": "What becomes of a shell run that was lost with the machine: started again, or failed.",
     "run.shell": "The shell that gets `-c COMMAND`. Empty: `bash` from the daemon's PATH, else `/bin/sh`.",
     "run.env": "Variables for every run: above the caller's, below the request's.",
+    "run.limit_memory_bytes": "How much memory all processes of a run may have together, unless it asks for another "
+    "limit. 0: no bound. One that this machine cannot hold has each start refused (`limit_unsupported`): see `doctor`.",
+    "run.limit_pids": "How many processes and threads a run may have at once, unless it asks for another limit. "
+    "0: no bound.",
+    "run.limit_cpu_secs": "How much CPU time each process of a run may use, unless it asks for another limit. "
+    "0: no bound.",
+    "run.cgroup_root": "Only cgroup hierarchies that are mounted there or below are used.",
     "store.min_free_bytes": "With less free on the home's file system no run starts (`storage_full`), and those that "
     "run wait instead of losing output.",
     "retention.max_bytes": "How much room all runs may take on disk; past it the oldest that are over go. 0: no bound.",

@@ -16,6 +16,9 @@ _PREFIX: Final = "LIMPET_"
 
 EventKind = Literal["watch", "status", "output"]
 Size = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+# As much as the kernel takes for a limit.
+MOST_LIMIT: Final = 1 << 62
+MOST_PIDS: Final = 1 << 22
 
 
 class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,6 +32,10 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     on_lost: Literal["requeue", "fail"] = "requeue"
     shell: str = ""
     env: dict[str, str] = {}
+    limit_memory_bytes: Annotated[int, msgspec.Meta(ge=0, le=MOST_LIMIT)] = 0
+    limit_pids: Annotated[int, msgspec.Meta(ge=0, le=MOST_PIDS)] = 0
+    limit_cpu_secs: Annotated[int, msgspec.Meta(ge=0, le=MOST_LIMIT)] = 0
+    cgroup_root: Annotated[str, msgspec.Meta(pattern="^/")] = "/"
 
 
 class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

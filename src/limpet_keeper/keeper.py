@@ -158,25 +158,29 @@ class Keeper:
         self._start_reply = (connection, to)
         terminal: str | None = None
         refusal: Json | None = None
-        step = "pty"
+        groups = {"cgroups": [group["path"] for group in self.settings.cgroups]} if self.settings.cgroups else {}
         try:
             if self.settings.pty is not None:
                 terminal = self._open_terminal(*self.settings.pty)
-            step = "cgroup"
-            for group in self.settings.cgroups:
-                _make_cgroup(group["path"], group["settings"])
         except OSError as error:
-            refusal = {"part": step, "errno": system.error_name(error), "message": os.strerror(error.errno or 0)}
-        if refusal is None:
+            refusal = _refusal("pty", error)
+        if refusal is None and not groups:
             # It makes itself ready beside the record, and goes no further before that stands.
             self.launcher.tell(self.settings, terminal)
         is_pty = self.settings.pty is not None
         streams = ["pty"] if is_pty else ["stdout", "stderr"]
         who = {"pid": self.launcher.pid, "start_time": self.launcher.start_time}
-        self.journal.append("starting", run=self.run, pty=is_pty, streams=streams, **who)
+        self.journal.append("starting", run=self.run, pty=is_pty, streams=streams, **who, **groups)
         if refusal is None and self.journal.error is not None:  # without that record it could be started a second time
-            name, text = system.error_name(self.journal.error), os.strerror(self.journal.error.errno or 0)
-            refusal = {"part": "journal", "errno": name, "message": text}
+            refusal = _refusal("journal", self.journal.error)
+        if refusal is None and groups:
+            # Behind the record: whoever finds that knows what to remove.
+            try:
+                for group in self.settings.cgroups:
+                    _make_cgroup(group["path"], group["settings"])
+                self.launcher.tell(self.settings, terminal)
+            except OSError as error:
+                refusal = _refusal("cgroup", error)
         if refusal is not None:
             self._not_started(**refusal)
             return
@@ -418,6 +422,10 @@ def _has_children() -> bool:
     except ChildProcessError:
         return False
     return True
+
+
+def _refusal(part: str, error: OSError) -> Json:
+    return {"part": part, "errno": system.error_name(error), "message": os.strerror(error.errno or 0)}
 
 
 def _make_cgroup(path: str, settings: dict[str, str]) -> None:

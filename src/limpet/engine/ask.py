@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from limpet.config import Config
+from limpet.engine.limits import limits_of
 from limpet.model.facts import Submitted
 from limpet.model.secrets import conceal, redact
 from limpet.model.watch import Watch
@@ -42,6 +43,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     on_lost: str = "fail"
     # What its output is looked through for.
     watch: list[Watch] = []
+    # What it may use at most, above what the configuration says.
+    limits: dict[str, int] = {}
     # Whether argv is a shell of a conversation, begun again whenever it has ended.
     shells: bool = False
 
@@ -93,6 +96,7 @@ def submitted(run_id: str, ask: Ask, config: Config, n: int, at: int, after: int
         queue_timeout_ms=ask.queue_timeout_ms,
         on_lost=ask.on_lost,
         watch=ask.watch,
+        limits=limits_of(ask.limits, config.run),
     )
 
 

@@ -12,6 +12,7 @@ import msgspec
 from limpet.config import Config
 from limpet.engine import cgroups
 from limpet.engine.home import MAX_SOCKET_PATH_BYTES
+from limpet.engine.limits import NAMES, Limits, limits_of
 from limpet.model.errors import Refusal
 from limpet.store import disk
 from limpet.store.database import may_lose_wal, sqlite_version
@@ -28,7 +29,8 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 def examine(home: Path) -> list[Check]:
     """What can be seen from outside a daemon."""
-    return [_python(), _home(home), _socket(home), _config(home), _disk(home), _sqlite(), _cgroup(), *_descriptors()]
+    of_home = [_home(home), _socket(home), _config(home), _disk(home)]
+    return [_python(), *of_home, _sqlite(), *_cgroups(home), *_descriptors()]
 
 
 def answer_without_daemon(home: str) -> dict[str, Any]:
@@ -98,13 +100,18 @@ def _config(home: Path) -> Check:
     return Check(name="config", ok=True, found="can be read")
 
 
+def _known_config(home: Path) -> Config:
+    """The defaults where it cannot be read, which is told elsewhere."""
+    try:
+        return Config.load(home / "config.toml")
+    except Refusal:
+        return Config()
+
+
 def _disk(home: Path) -> Check:
     place = next(path for path in (home, *home.parents) if path.exists())
     free = disk.free_bytes(place)
-    try:
-        least = Config.load(home / "config.toml").store.min_free_bytes
-    except Refusal:
-        least = Config().store.min_free_bytes
+    least = _known_config(home).store.min_free_bytes
     advice = "" if free >= least else "nothing is started: make room, `limpet prune`, or set store.min_free_bytes"
     return Check(name="disk", ok=free >= least, found=f"{free} bytes free; {least} are to stay free", advice=advice)
 
@@ -118,14 +125,25 @@ def _sqlite() -> Check:
     return Check(name="sqlite", ok=is_sound, found=version, advice=advice)
 
 
-def _cgroup() -> Check:
-    parent = cgroups.find_parent("limpet")
+def _cgroups(home: Path) -> Iterator[Check]:
+    run = _known_config(home).run
+    parent = cgroups.find_parent(run.cgroup_root)
     found = (
         f"a cgroup for each run, under {parent}"
         if parent
         else "no writable cgroup v2: keepers find processes by parentage"
     )
-    return Check(name="cgroup", ok=True, found=found)
+    yield Check(name="cgroup", ok=True, found=found)
+    limits, wanted = Limits(run.cgroup_root), limits_of({}, run)
+    whys = {name: limits.why_not(name, wanted.get(name, 1)) for name in NAMES}
+    lacking = sorted(f"run.limit_{name}" for name in wanted if whys[name] is not None)
+    told = (f"{name}: " + ("can be held" if why is None else f"cannot be held, {why}") for name, why in whys.items())
+    yield Check(
+        name="limits",
+        ok=not lacking,
+        found="; ".join(told),
+        advice=f"no run is started: take {', '.join(lacking)} out, or delegate a cgroup to limpet" if lacking else "",
+    )
 
 
 def _descriptors() -> Iterator[Check]:

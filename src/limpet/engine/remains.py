@@ -36,8 +36,11 @@ def end_what_is_left(keeper_journal: Path) -> list[int]:
     if prepared is None or prepared.keeper.boot_id != system.boot_id():
         return []  # nothing outlives a boot
     if prepared.cgroup is not None:
-        return _end_cgroup(Path(prepared.cgroup))
-    return end_session(started, prepared.keeper) if started is not None else []
+        left = _end_cgroup(Path(prepared.cgroup))
+    else:
+        left = end_session(started, prepared.keeper) if started is not None else []
+    limited = (Path(path) for fact in facts if isinstance(fact, Starting) for path in fact.cgroups)
+    return sorted({*left, *(pid for cgroup in limited for pid in _end_limited(cgroup))})
 
 
 def _end_cgroup(cgroup: Path) -> list[int]:
@@ -52,6 +55,38 @@ def _end_cgroup(cgroup: Path) -> list[int]:
     with contextlib.suppress(OSError):
         cgroup.rmdir()
     return left
+
+
+def _end_limited(cgroup: Path) -> list[int]:
+    """A cgroup that held a run to its limits. One that cannot kill is emptied by signals, in rounds."""
+    if (cgroup / "cgroup.kill").exists():
+        return _end_cgroup(cgroup)
+    left: list[int] = []
+    until = clock.passed_s() + GONE_WITHIN_S
+    while (members := _members(cgroup)) and clock.passed_s() < until:
+        for pid in members:
+            with contextlib.suppress(OSError):  # it is gone, or not ours to kill: then it is among those that are left
+                _kill_member(cgroup, pid)
+        left = _still_alive(members)
+    with contextlib.suppress(OSError):
+        cgroup.rmdir()
+    return left
+
+
+def _members(cgroup: Path) -> list[int]:
+    try:
+        return [int(pid) for pid in (cgroup / "cgroup.procs").read_text().split()]
+    except OSError:
+        return []
+
+
+def _kill_member(cgroup: Path, pid: int) -> None:
+    handle = os.pidfd_open(pid)
+    try:
+        if pid in _members(cgroup):  # looked at behind the handle: the pid is no stranger's
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+    finally:
+        os.close(handle)
 
 
 def end_session(started: Started | Starting, keeper: Witness) -> list[int]:

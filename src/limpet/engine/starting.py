@@ -13,6 +13,7 @@ from limpet.engine import clock
 from limpet.engine.ask import Ask, start_request, submitted
 from limpet.engine.durable import Durable
 from limpet.engine.home import Home
+from limpet.engine.limits import Limits, limits_of
 from limpet.engine.link import KeeperLink, Reply
 from limpet.engine.live_run import LiveRun
 from limpet.engine.nursery import IdleKeeper, Nursery
@@ -60,10 +61,12 @@ class Starter:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._keeping = asyncio.Lock()
+        self._limits = Limits(config.run.cgroup_root)
 
     async def start(self, ask: Ask) -> LiveRun:
         """Returns when the run's record is on disk, and it runs, waits for its turn, or could not start."""
         self._check_room()
+        await self._limits.check(limits_of(ask.limits, self._config.run))
         run_id = self._ids.make(clock.now_ms())
         if ask.serial and not self.queue.enter(run_id, ask.session_id or run_id):
             return await _to_its_end(self._enqueue(run_id, ask))
@@ -155,7 +158,8 @@ class Starter:
         run_id, directory = live.run.run_id, live.directory
         if ask.script is not None:
             ask = msgspec.structs.replace(ask, argv=[*ask.argv, str(directory.path / SCRIPT)])
-        request = start_request(run_id, ask, self._config)
+        limits = limits_of(ask.limits, self._config.run)
+        request = start_request(run_id, ask, self._config) | self._limits.frame(_group(live.run), limits)
         if ask.shells:
             request["shells"] = str(directory.kept)
         try:
@@ -247,6 +251,13 @@ class Starter:
         if request is None:
             self._give_up(live, "lost", NOT_KEPT_MESSAGE)
             return
+        try:
+            # Where it is held to its limits can be another place than when it was asked for.
+            await self._limits.check(live.run.limits)
+        except Refusal as refusal:
+            withdraw(live, "self", refusal.message)
+            return
+        request |= self._limits.frame(_group(live.run), live.run.limits)
         while not live.run.is_over:
             try:
                 idle = await self._nursery.take()
@@ -311,6 +322,11 @@ def _refusal(what: str, error: OSError, **extra: str) -> Refusal:
     else:
         reason, todo = "not_durable", "look at its disk"
     return Refusal("unavailable", f"{what}: {error.strerror}; {todo}", reason=reason, **extra)
+
+
+def _group(run: Run) -> str:
+    """The name of the cgroups that hold it to its limits: no attempt is taken for another."""
+    return f"limpet-{run.run_id}-{run.attempt}"
 
 
 def _request_of(live: LiveRun) -> dict[str, Any] | None:

@@ -39,6 +39,8 @@ class Starting(Fact, frozen=True, kw_only=True, tag="starting"):
     # The process that is to become the command; keepers of old did not say.
     pid: int | None = None
     start_time: int | None = None
+    # Those that were asked for, about to be made.
+    cgroups: list[str] = []
 
 
 class Started(Fact, frozen=True, kw_only=True, tag="started"):
@@ -230,6 +232,7 @@ class Submitted(Asked, frozen=True, kw_only=True, tag="submitted"):
     serial: bool = False
     queue_timeout_ms: int | None = None
     watch: list[Watch] = []
+    limits: dict[str, int] = {}
 
 
 class Found(Submitted, frozen=True, kw_only=True, tag="found"):

@@ -73,6 +73,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     request_digest: str | None = None
     # What becomes of it when it was lost with the machine: "requeue" or "fail".
     on_lost: str = "fail"
+    # What it may use at most: `memory_bytes`, `pids`, `cpu_secs`.
+    limits: dict[str, int] = {}
     # Whether it waits for the runs of its session that came before it, and how long it may.
     serial: bool = False
     queue_timeout_ms: int | None = None

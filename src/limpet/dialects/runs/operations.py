@@ -46,7 +46,8 @@ async def list_runs(engine: Engine, request: types.ListRequest, _caller: Caller)
 async def get_run(engine: Engine, request: types.GetRequest, _caller: Caller) -> types.GetResponse:
     run = engine.find(request.run_id).run
     shown = msgspec.structs.asdict(shown_now(engine, run))
-    return types.GetResponse(**shown, argv=run.argv, env=run.env, key=run.key, timeout_ms=run.timeout_ms)
+    asked = {name: getattr(run, name) for name in ("argv", "env", "key", "timeout_ms", "limits")}
+    return types.GetResponse(**shown, **asked)
 
 
 async def read(engine: Engine, request: types.ReadRequest, _caller: Caller) -> types.ReadResponse:

@@ -134,6 +134,7 @@ class GetResponse(RunInfo, frozen=True, kw_only=True):
     env: dict[str, str]
     key: str | None
     timeout_ms: int | None
+    limits: dict[str, int]
 
 
 class ReadRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -95,6 +95,7 @@ def _ask_of(engine: Engine, request: ShellRequest, caller: Caller) -> Ask:
         queue_timeout_ms=_in_ms(request.queue_timeout_secs),
         on_lost=request.on_lost or engine.config.run.on_lost,
         watch=[msgspec.convert(each, Watch, from_attributes=True) for each in request.watch],
+        limits=msgspec.to_builtins(request.limits),
     )
 
 

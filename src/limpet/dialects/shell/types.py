@@ -4,6 +4,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
+from limpet.config import MOST_LIMIT, MOST_PIDS
 from limpet.model.items import Kind
 from limpet.model.watch import MatchType, Scope
 
@@ -37,6 +38,14 @@ class WatchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     match_type: MatchType = "regex"
 
 
+class LimitsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What the run may use at most; where the machine cannot hold it to that, it is refused."""
+
+    memory_bytes: Annotated[int, msgspec.Meta(ge=1, le=MOST_LIMIT)] | None = None
+    pids: Annotated[int, msgspec.Meta(ge=1, le=MOST_PIDS)] | None = None
+    cpu_secs: Annotated[int, msgspec.Meta(ge=1, le=MOST_LIMIT)] | None = None
+
+
 class ShellRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Without `action` the command is waited for; `spawn` leaves it in the background, the others are about a run."""
 
@@ -57,6 +66,7 @@ class ShellRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     env: dict[str, str] = {}
     labels: list[str] = []
     watch: Annotated[list[WatchRequest], msgspec.Meta(max_length=MOST_WATCHERS)] = []
+    limits: LimitsRequest = LimitsRequest()
     context: Context = Context()
     key: str | None = None
     run_id: str | None = None

@@ -25,6 +25,9 @@ def run(
     labels: tuple[str, ...],
     watch: tuple[str, ...],
     watch_lines: bool,
+    memory: str | None,
+    pids: float | None,
+    cpu: float | None,
 ) -> int:
     """Starts it and stays with it, unless it is to be left alone."""
     asked: dict[str, Any] = {
@@ -49,6 +52,9 @@ def run(
         asked["labels"] = list(labels)
     if watch:
         asked["watch"] = [_watcher(each) | ({"match_type": "line"} if watch_lines else {}) for each in watch]
+    limits = _limits(memory, pids, cpu)
+    if limits:
+        asked["limits"] = limits
     feeds = not detach and _stdin_has_more()
     if feeds and not pty:
         asked["stdin"] = "open"
@@ -74,6 +80,19 @@ def run(
         return exit_code_of(ended)
 
     return with_client(start, caller=True)
+
+
+def _limits(memory: str | None, pids: float | None, cpu: float | None) -> dict[str, Any]:
+    """What is no whole number goes as it is: it is refused where all limits are looked at."""
+    limits: dict[str, Any] = {}
+    if memory is not None:
+        from limpet.surfaces.cli.upkeep import size
+
+        limits["memory_bytes"] = size("--memory", memory)
+    for name, most in (("pids", pids), ("cpu_secs", cpu)):
+        if most is not None:
+            limits[name] = int(most) if most.is_integer() else most
+    return limits
 
 
 def _watcher(asked: str) -> dict[str, Any]:

@@ -66,6 +66,9 @@ COMMANDS: Final = (
             Option("session", ("--session",), "text", "Queue it in this session, first in, first out.", "ID"),
             Option("timeout", ("--timeout",), "number", "End it after so many seconds; exit code 124.", "SECS"),
             Option("cwd", ("--cwd",), "text", "Run it there instead of here.", "DIR"),
+            Option("memory", ("--memory",), "text", "Let all of it have so much memory: 500M, 2G or bytes.", "SIZE"),
+            Option("pids", ("--pids",), "number", "Let it have so many processes and threads at once.", "N"),
+            Option("cpu", ("--cpu",), "number", "Let each of its processes use so much CPU time.", "SECS"),
             Option("labels", ("--label",), "texts", "A label to find it by; may be given again.", "LABEL"),
             Option(
                 "watch",

@@ -21,8 +21,7 @@ def prune(*, older_than: str | None, keep_bytes: str | None, dry_run: bool, as_j
         if older_than is not None:
             asked["older_than_ms"] = amount("--older-than", older_than, _AGES_MS, "7d, 12h or 30m")
         if keep_bytes is not None:
-            size = keep_bytes.upper().removesuffix("B")
-            asked["keep_bytes"] = amount("--keep-bytes", size, _SIZES, "10G, 500M or bytes")
+            asked["keep_bytes"] = size("--keep-bytes", keep_bytes)
     except Refusal as wrong:
         say_failure(wrong.answer(), as_json=as_json)
         return 2
@@ -39,6 +38,11 @@ def prune(*, older_than: str | None, keep_bytes: str | None, dry_run: bool, as_j
     would = "would go" if dry_run else "removed"
     print(f"{len(answer['runs'])} runs {would}, {answer['bytes']} bytes")
     return 0
+
+
+def size(option: str, text: str) -> int:
+    """So many bytes."""
+    return amount(option, text.upper().removesuffix("B"), _SIZES, "10G, 500M or bytes")
 
 
 def amount(option: str, text: str, units: dict[str, int], examples: str) -> int:
