@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limpet.model.errors import Refusal
-from limpet.model.ids import PATTERN, check_id, make_id
+from limpet.model.ids import PATTERN, IdMaker, check_id, make_id
 
 # Until the year 3084.
 TIMES = st.integers(0, (1 << 45) - 1)
@@ -42,3 +42,10 @@ def test_an_id_is_taken_exactly_if_it_has_the_form(text: str) -> None:
     with pytest.raises(Refusal) as refusal:
         check_id("key", text)
     assert (refusal.value.code, refusal.value.fields["field"]) == ("invalid_argument", "key")
+
+
+@pytest.mark.parametrize("off_ms", [-3_600_000, -1, 0, 1])
+def test_the_next_engines_ids_sort_behind_the_last_known(off_ms: int) -> None:
+    """Whatever its numbers begin with, and whatever was done to the clock meanwhile."""
+    last = IdMaker(0xFFFF).make(1_700_000_000_000)
+    assert IdMaker(0, last).make(1_700_000_000_000 + off_ms) > last

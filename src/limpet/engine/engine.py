@@ -103,7 +103,7 @@ class Engine:
             stack.callback(durable.close)
             stack.callback(self._detach_all)
             stack.callback(self._tidy)
-            nursery = self._ground.open_nursery(self.home, self.config.run.cgroup_root)
+            nursery = self._ground.open_nursery(self.home, self.config)
             stack.push_async_callback(nursery.close)
             nursery.open()
             self._retention = Retention(

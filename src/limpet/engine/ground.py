@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 
+from limpet.config import Config
 from limpet.engine import cgroups
 from limpet.engine.durable import Durable
 from limpet.engine.home import Home
@@ -21,8 +22,8 @@ class Ground:
     def open_durable(self, home: Home) -> Durable:
         return Durable(home.runs)
 
-    def open_nursery(self, home: Home, cgroup_root: str) -> Nursery:
-        return Nursery(home.nursery, home.log, cgroups.find_parent(cgroup_root))
+    def open_nursery(self, home: Home, config: Config) -> Nursery:
+        return Nursery(home.nursery, home.log, cgroups.find_parent(config.run.cgroup_root))
 
     def serial(self) -> int:
         """Where the numbers in ids begin: another one each time, most likely."""

@@ -36,11 +36,11 @@ class Starting(Fact, frozen=True, kw_only=True, tag="starting"):
     run: str
     pty: bool
     streams: list[str]
-    # Those that were asked for, about to be made.
-    cgroups: list[str] = []
     # The process that is to become the command; keepers of old did not say.
     pid: int | None = None
     start_time: int | None = None
+    # Those that were asked for, about to be made.
+    cgroups: list[str] = []
 
 
 class Started(Fact, frozen=True, kw_only=True, tag="started"):

@@ -51,7 +51,8 @@ class IdMaker:
 
     def __init__(self, serial: int, last: str = "") -> None:
         self._serial = serial & 0xFFFFF
-        self._last_ms = made_at_ms(last) if last else 0
+        # In a later moment than the last: in its own, a smaller number would sort before it.
+        self._last_ms = made_at_ms(last) + 1 if last else 0
 
     def make(self, now_ms: int) -> str:
         """The next id."""

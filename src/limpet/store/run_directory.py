@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,8 @@ SCRIPT: Final = "command"
 CONTROL_SOCKET: Final = "control.sock"
 STREAMS: Final = ("stdout", "stderr", "pty")
 _READ_BYTES: Final = 1 << 20
+_SECTOR_BYTES: Final = 512
+_ZEROS: Final = re.compile(rb"\0+")
 
 
 class RunDirectory:
@@ -78,9 +81,10 @@ class RunDirectory:
             return 0
 
     def cut_zeros(self, stream: str, durable_bytes: int) -> int:
-        """Cuts a spool that nobody writes any more at the first NUL behind what was durable; its size then.
+        """Cuts a spool that nobody writes any more where zeros behind its durable bytes may be lost ones; its size.
 
-        A file system that lost its power gives back zeros for what it had not written yet.
+        A file system that lost its power gives back zeros for what it had not written yet: up to the end of a sector
+        at least, or of the file. Others a command has written.
         """
         try:
             fd = os.open(self.spool_path(stream), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -89,10 +93,15 @@ class RunDirectory:
         try:
             place, size = durable_bytes, os.fstat(fd).st_size
             while data := os.pread(fd, _READ_BYTES, place):
-                if (zero := data.find(b"\0")) >= 0:
-                    disk.cut(fd, place + zero)
-                    return place + zero
-                place += len(data)
+                following = place + len(data)
+                for zeros in _ZEROS.finditer(data):
+                    start, end = place + zeros.start(), place + zeros.end()
+                    if end == size or end >= (start // _SECTOR_BYTES + 1) * _SECTOR_BYTES:
+                        disk.cut(fd, start)
+                        return start
+                    if end == following:
+                        following = start  # they may go on behind what was read
+                place = following
             return size
         finally:
             os.close(fd)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
+from limpet.config import Config
 from limpet.engine.durable import Durable, Record, resolve, settled, sync_names, sync_records
 from limpet.engine.ground import Ground
 from limpet.engine.home import Home
@@ -230,7 +231,7 @@ class SimulatedGround(Ground):
     def open_durable(self, home: Home) -> Durable:
         return Rounds(home, self.loop)
 
-    def open_nursery(self, home: Home, cgroup_root: str) -> Nursery:  # noqa: ARG002
+    def open_nursery(self, home: Home, config: Config) -> Nursery:  # noqa: ARG002
         self.nursery = SeenNursery(home, self.machine, self.loop)
         return self.nursery
 
