@@ -34,7 +34,8 @@ to do), and often `reason` (a finer name) and `field`. Unknown fields and wrong 
 CONFIGURATION_HEAD: Final = f"""# Configuration
 
 {WRITTEN}
-`<home>/config.toml`, read when the daemon starts. An environment variable of the daemon stands above the file:
+`<home>/config.toml`, read when the daemon starts; below it, key by key, `$XDG_CONFIG_HOME/limpet/config.toml`
+(`~/.config/limpet/config.toml`), which holds for all homes of a user. An environment variable of the daemon stands above both:
 `LIMPET_RUN_SYNC_MS` for `run.sync_ms` (not for tables). An unknown key or a wrong type is refused at start, naming the
 key.
 

@@ -82,7 +82,7 @@ class SinksConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All of it. `LIMPET_RUN_SYNC_MS` and the like stand above the file, the file above the defaults."""
+    """All of it. `LIMPET_RUN_SYNC_MS` and the like stand above the home's file, that above the user's, then defaults."""
 
     run: RunConfig = RunConfig()
     store: StoreConfig = StoreConfig()
@@ -92,32 +92,43 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @classmethod
     def load(cls, path: Path) -> "Config":
-        """The configuration of a home; a refusal names file, key, and what is wrong there."""
-        given: dict[str, Any] = {}
-        where = str(path)
-        if path.is_file():
+        """The configuration of a home, whose own file is `path`; a refusal names file, key, and what is wrong there."""
+        given: dict[str, dict[str, Any]] = {}
+        for where, tables in (_read(users_file()), _read(path), _environment(cls)):
             try:
-                given = tomllib.loads(path.read_text(encoding="utf-8"))
-            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-                raise Refusal("invalid_argument", f"{path} is no TOML: {error}") from None
-        for table, kind in (
-            ("run", RunConfig),
-            ("store", StoreConfig),
-            ("retention", RetentionConfig),
-            ("backlog", BacklogConfig),
-            ("sinks", SinksConfig),
-        ):
-            for key in kind.__struct_fields__:
-                value = os.environ.get(f"{_PREFIX}{table}_{key}".upper())
-                if value is not None and key not in ("env", "webhook"):
-                    given.setdefault(table, {})[key] = int(value) if value.isdigit() else value
-                    where = "the environment (LIMPET_...) or " + str(path)
-        try:
-            config = msgspec.convert(given, cls)
-        except msgspec.ValidationError as error:
-            raise Refusal("invalid_argument", f"{where}: {error}") from None
-        _check_webhooks(config.sinks.webhook, where)
-        return config
+                _check_webhooks(msgspec.convert(tables, cls).sinks.webhook, where)
+            except msgspec.ValidationError as error:
+                raise Refusal("invalid_argument", f"{where}: {error}") from None
+            for table, values in tables.items():
+                given[table] = given.get(table, {}) | values
+        return msgspec.convert(given, cls)
+
+
+def users_file() -> Path:
+    """What holds for all homes of this user, where they do not say otherwise."""
+    given = os.environ.get("XDG_CONFIG_HOME", "")
+    return Path(given if given.startswith("/") else Path.home() / ".config") / "limpet" / "config.toml"
+
+
+_Tables = dict[str, dict[str, Any]]
+
+
+def _read(path: Path) -> tuple[str, _Tables]:
+    """A file's tables, none where it is not there, and what to call it."""
+    try:
+        return str(path), tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Refusal("invalid_argument", f"{path} is no TOML: {error}") from None
+
+
+def _environment(config: type[Config]) -> tuple[str, _Tables]:
+    tables: _Tables = {}
+    for table in config.__struct_fields__:
+        for key in getattr(config(), table).__struct_fields__:
+            value = os.environ.get(f"{_PREFIX}{table}_{key}".upper())
+            if value is not None and key not in ("env", "webhook"):
+                tables.setdefault(table, {})[key] = int(value) if value.isdigit() else value
+    return "the environment (LIMPET_...)", tables
 
 
 def webhook_name(webhook: WebhookConfig) -> str:

@@ -82,8 +82,8 @@ class VirtualLoop(base_events.BaseEventLoop):
         return self.call_soon(callback, *args, context=context)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        if self.is_alive:
-            error = context.get("exception")
+        error = context.get("exception")
+        if self.is_alive and not isinstance(error, Dead):
             raise self.world.violation(f"nobody caught it: {context.get('message')} {error!r}") from error
 
     def add_reader(self, fd: Any, callback: Any, *args: Any) -> None:
