@@ -82,7 +82,7 @@ class SinksConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All of it. `LIMPET_RUN_SYNC_MS` and the like stand above the home's file, that above the user's, then defaults."""
+    """All of it. `LIMPET_RUN_SYNC_MS` and the like stand above the home's file, that above the user's."""
 
     run: RunConfig = RunConfig()
     store: StoreConfig = StoreConfig()

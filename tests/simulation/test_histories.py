@@ -34,6 +34,7 @@ REMEMBERED = {
     11116: "a keeper killed before `started` left its command alive, beside the next of its session",
     15521: "what survivors said changed the text of the last item",
     17660: "items of an attempt that was lost were numbered anew after a power cut",
+    21887: "a run was started from the queue while what became of its last attempt could not be recorded yet",
     22777: "a start that was never recorded came back as a run, under a key that had another by then",
 }
 

@@ -61,6 +61,8 @@ class Recovery:
         self._take_over: Callable[[list[LiveRun]], None] | None = None
         # Watchers that look on, by run.
         self._following: dict[str, asyncio.Task[None]] = {}
+        # Runs whose keeper died and of which that could not be recorded yet: nobody starts them meanwhile.
+        self._unsettled: set[str] = set()
         self.is_rebuilding = False
 
     @property
@@ -74,7 +76,7 @@ class Recovery:
         trusted = await adoption.trusted(self._home, self._store, set(found), is_new_boot=is_new_boot)
         await asyncio.gather(*(self._adopt(run_id) for run_id in found if run_id not in trusted))
         self._take_over = take_over
-        take_over([self._live[run_id] for run_id in sorted(self._live)])
+        take_over([self._live[run_id] for run_id in sorted(self._live.keys() - self._unsettled)])
         if is_new_boot:
             with contextlib.suppress(Refusal, OSError):  # else the next engine compares again
                 await asyncio.to_thread(self._store.flush)
@@ -189,9 +191,11 @@ class Recovery:
             if not live.run.sealed or adoption.has_less(live):
                 adoption.settle_dead(live, may_requeue=may_requeue)
         except OSError:
+            self._unsettled.add(live.run.run_id)
             again = partial(self._settle, live, may_requeue=may_requeue)
             asyncio.get_running_loop().call_later(SETTLE_AGAIN_S, again)
             return
+        self._unsettled.discard(live.run.run_id)
         if live.run.is_over:
             self.let_go(live)
             return

@@ -64,7 +64,7 @@ class Daemon:
                 return
             self._life.result()
             world.say("daemon ends")
-        except Crash:
+        except (Crash, Dead):
             self.has_crashed = True
             world.say("daemon crashed")
         except BaseException:
