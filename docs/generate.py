@@ -35,7 +35,7 @@ CONFIGURATION_HEAD: Final = f"""# Configuration
 
 {WRITTEN}
 `<home>/config.toml`, read when the daemon starts; below it, key by key, `$XDG_CONFIG_HOME/limpet/config.toml`
-(`~/.config/limpet/config.toml`), which holds for all homes of a user. A variable of the daemon's environment stands above both:
+(`~/.config/limpet/config.toml`), which holds for all homes of a user. Above both stands the environment of the daemon:
 `LIMPET_RUN_SYNC_MS` for `run.sync_ms` (not for tables). An unknown key or a wrong type is refused at start, naming the
 key.
 
