@@ -14,6 +14,7 @@ from pathlib import Path
 from tests.faults.disks import MIB
 from tests.faults.kept import Kept, dense_end
 
+PTY = {"rows": 24, "cols": 80}
 WARM_LINES = 4_000_000  # before the first look at its memory
 GROWTH_KIB = 1024
 
@@ -45,7 +46,12 @@ def sequence_hash(last: int) -> str:
 
 
 def prove(size_mib: int = 1024) -> str:
-    """Runs it once and returns the report; an AssertionError says what did not hold."""
+    """Runs it once through pipes and once through a terminal; an AssertionError says what did not hold."""
+    return f"{through('stdout', size_mib)}\n{through('pty', size_mib)}"
+
+
+def through(stream: str, size_mib: int) -> str:
+    """The report of one of the two."""
     last = max(2 * WARM_LINES, lines_for(size_mib * MIB))
     with tempfile.TemporaryDirectory(prefix="limpet-prove-") as base:
         said, go = Path(base) / "said", Path(base) / "go"
@@ -57,7 +63,9 @@ def prove(size_mib: int = 1024) -> str:
         )
         try:
             with Kept(Path(base) / "run") as kept:
-                kept.begin("/bin/sh", "-c", script, spool_max_bytes=8 * size_mib * MIB)
+                kept.begin(
+                    "/bin/sh", "-c", script, spool_max_bytes=8 * size_mib * MIB, pty=PTY if stream == "pty" else None
+                )
                 kept.connection.close()
                 os.read(hear, 1)
                 before_kib = peak_kib(kept.pid)
@@ -69,10 +77,10 @@ def prove(size_mib: int = 1024) -> str:
                 os.write(tell, b"\n")
                 assert kept.wait_gone(120) == 0
                 facts = kept.facts()
-                spool = kept.directory / "stdout.spool"
+                spool = kept.directory / f"{stream}.spool"
                 size_bytes = spool.stat().st_size
                 assert facts[-1]["fact"] == "sealed"
-                assert dense_end(facts, "stdout") == size_bytes >= size_mib * MIB
+                assert dense_end(facts, stream) == size_bytes >= size_mib * MIB
                 with spool.open("rb") as file:
                     assert hashlib.file_digest(file, "sha256").hexdigest() == sequence_hash(last), "bytes differ"
         finally:
@@ -80,7 +88,7 @@ def prove(size_mib: int = 1024) -> str:
             os.close(tell)
     assert after_kib - before_kib <= GROWTH_KIB, f"memory grew from {before_kib} to {after_kib} KiB"
     return (
-        f"full speed: {size_bytes} bytes whole, {size_bytes / took_s / MIB:.0f} MiB/s with the program's own time, "
+        f"full speed through {stream}: {size_bytes} bytes whole, {size_bytes / took_s / MIB:.0f} MiB/s with the program's own time, "
         f"keeper's peak {before_kib} KiB after the first {WARM_LINES} lines, {after_kib} KiB at the end"
     )
 
