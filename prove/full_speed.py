@@ -88,7 +88,8 @@ def through(stream: str, size_mib: int) -> str:
             os.close(tell)
     assert after_kib - before_kib <= GROWTH_KIB, f"memory grew from {before_kib} to {after_kib} KiB"
     return (
-        f"full speed through {stream}: {size_bytes} bytes whole, {size_bytes / took_s / MIB:.0f} MiB/s with the program's own time, "
+        f"full speed through {stream}: {size_bytes} bytes whole, "
+        f"{size_bytes / took_s / MIB:.0f} MiB/s with the program's own time, "
         f"keeper's peak {before_kib} KiB after the first {WARM_LINES} lines, {after_kib} KiB at the end"
     )
 
