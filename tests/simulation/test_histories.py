@@ -35,6 +35,9 @@ REMEMBERED = {
     15521: "what survivors said changed the text of the last item",
     17660: "items of an attempt that was lost were numbered anew after a power cut",
     22777: "a start that was never recorded came back as a run, under a key that had another by then",
+    27134: "a NUL of the command's at the end of a sector was cut at a reboot that had lost nothing, and all behind it",
+    27352: "no fault of ours: a database of before a power cut came back behind the daemon that had compared it",
+    27865: "the same; and the item in which it was cut began with half a character of the one before",
 }
 
 
