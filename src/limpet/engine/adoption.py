@@ -104,7 +104,12 @@ def has_all(path: Path, place: Place) -> bool:
 def is_preparation(live: LiveRun) -> bool:
     """Whether nothing came of it: a keeper was claimed, or a start written down, and no record says of a run."""
     reader = live.keeper_journal
-    return live.run.created_at is None and reader.records <= 1 and not reader.damaged() and live.directory.is_bare()
+    return (
+        live.run.created_at is None
+        and reader.records <= 1
+        and not reader.damaged().strip(b"\0")
+        and live.directory.is_bare()
+    )
 
 
 def is_unstarted(live: LiveRun) -> bool:

@@ -70,8 +70,7 @@ class RunDirectory:
         laid_out = {self.kept.name, KEEPER_JOURNAL, CONTROL_SOCKET, START_REQUEST, SCRIPT}
         kept = self.kept.iterdir() if self.kept.is_dir() else ()
         return all(
-            path.name in laid_out or (path.name in empty and path.lstat().st_size == 0)
-            for path in (*self.path.iterdir(), *kept)
+            path.name in laid_out or (path.name in empty and _is_blank(path)) for path in (*self.path.iterdir(), *kept)
         )
 
     def spool_bytes(self, stream: str) -> int:
@@ -171,6 +170,11 @@ def _may_be_lost_from(start: int, begins: Sequence[int]) -> int:
     if not begins or start >= begins[-1]:
         return start
     return min(begins[bisect_left(begins, start)], -(-start // _SECTOR_BYTES) * _SECTOR_BYTES)
+
+
+def _is_blank(path: Path) -> bool:
+    """Whether nothing was written there, or nothing of it came onto the disk before the power went: zeros stand for it."""
+    return not path.is_symlink() and not path.read_bytes().strip(b"\0")
 
 
 def sync_directory(path: Path) -> None:
