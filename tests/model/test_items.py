@@ -156,6 +156,21 @@ def test_long_output_is_cut_into_items_at_characters(scrap: bytes, shift: int) -
     assert "".join(texts) == talk.said["stdout"].decode("utf-8", "replace")
 
 
+@pytest.mark.requirement("0.5", "0.9", "F16")
+@thorough
+@given(st.lists(SCRAPS, min_size=1, max_size=5).map(b"".join), st.integers(0, 3), st.data())
+def test_items_of_which_the_end_is_lost_say_what_is_left(scrap: bytes, shift: int, data: st.DataObject) -> None:
+    """Injector: a `lost` of an ended run, as a power cut makes it. No character is in two items."""
+    talk = Talk([("stdout", b"x" * shift + scrap * (3 * CHUNK_MAX_CHARS // len(scrap)))])
+    known = talk.facts(ended=True)
+    left = data.draw(st.integers(0, len(talk.said["stdout"]) - 1))
+    lost = facts.Lost(n=2, at=6, after=5, streams={"stdout": left, "stderr": 0}, survivors=[], message="")
+    run, items = take_all([*known, lost])
+    talk.said["stdout"] = talk.said["stdout"][:left]
+    text = "".join(item_text(run, item, talk.read) for item in items if item.kind == "output")
+    assert text == talk.said["stdout"].decode("utf-8", "replace")
+
+
 @pytest.mark.requirement("1.5")
 @thorough
 @given(PIECES, st.integers(0, 30), st.booleans())

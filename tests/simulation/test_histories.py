@@ -36,6 +36,9 @@ REMEMBERED = {
     17660: "items of an attempt that was lost were numbered anew after a power cut",
     21887: "a run was started from the queue while what became of its last attempt could not be recorded yet",
     22777: "a start that was never recorded came back as a run, under a key that had another by then",
+    27134: "a NUL of the command's at the end of a sector was cut at a reboot that had lost nothing, and all behind it",
+    27352: "no fault of ours: a database of before a power cut came back behind the daemon that had compared it",
+    27865: "the same; and the item in which it was cut began with half a character of the one before",
 }
 
 

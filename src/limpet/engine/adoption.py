@@ -12,13 +12,13 @@ from limpet.engine.home import Home
 from limpet.engine.link import KeeperLink
 from limpet.engine.live_run import LiveRun
 from limpet.model.errors import Refusal
-from limpet.model.facts import Damaged, Found, Lost, Requeued
+from limpet.model.facts import Damaged, Found, Lost, Requeued, Wrote
 from limpet.model.items import Item, Place
 from limpet.model.run import ASKED_FIELDS, Phase, Run
 from limpet.model.secrets import REDACTED
 from limpet.model.stream import Stream
 from limpet.store import disk
-from limpet.store.journals import reaches
+from limpet.store.journals import JournalReader, reaches
 from limpet.store.run_directory import CONTROL_SOCKET, DAEMON_JOURNAL, KEEPER_JOURNAL, START_REQUEST, RunDirectory
 from limpet.store.runs import RunFilter, RunStore
 from limpet_keeper import system
@@ -177,12 +177,23 @@ def spool_sizes(live: LiveRun) -> dict[str, int]:
         is_of_this_boot = run.keeper.boot_id == system.boot_id()
     if is_of_this_boot:
         return {name: directory.spool_bytes(name) for name in names}
+    wrote = _wrote(live)
     sizes: dict[str, int] = {}
     for name in names:
         stream = run.streams.get(name, Stream())
         begin = stream.parts[-1]
-        sizes[name] = directory.cut_zeros(name, max(stream.durable, stream.kept_from, begin) - begin)
+        durable_bytes = max(stream.durable, stream.kept_from, begin) - begin
+        sizes[name] = directory.cut_zeros(name, durable_bytes, wrote.get(name, ()))
     return sizes
+
+
+def _wrote(live: LiveRun) -> dict[str, list[int]]:
+    """Where each write of the latest attempt began, by stream, and where the last one that is known of ended."""
+    reader = JournalReader(live.directory.keeper_journal)
+    facts = [fact for fact in reader.read_new() if isinstance(fact, Wrote)]
+    reader.close()
+    ends = {fact.stream: fact.end for fact in facts}
+    return {name: [*(fact.start for fact in facts if fact.stream == name), end] for name, end in ends.items()}
 
 
 def _may_start_again(live: LiveRun) -> bool:

@@ -29,9 +29,6 @@ def item_text(run: Run, item: Item, read: Read) -> str:
     low, high = _part_of(stream, item.start)
     if stream.hole_at(item.start) is not None:
         return ""
-    high = min(high, stream.kept_end(item.start))
-    if high < item.end:
-        return read(item.stream, item.start, high).decode("utf-8", errors="replace")
     is_cut = item.end == stream.head_end < (stream.bytes if stream.ended_at is None else stream.ended_at)
     # Behind the head nothing is sure to stay: what has only begun there is left off.
     before = max(low, item.start - 4)

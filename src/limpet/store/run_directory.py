@@ -4,7 +4,8 @@ import contextlib
 import fcntl
 import os
 import re
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -80,11 +81,12 @@ class RunDirectory:
         except FileNotFoundError:
             return 0
 
-    def cut_zeros(self, stream: str, durable_bytes: int) -> int:
+    def cut_zeros(self, stream: str, durable_bytes: int, begins: Sequence[int] = ()) -> int:
         """Cuts a spool that nobody writes any more where zeros behind its durable bytes may be lost ones; its size.
 
-        A file system that lost its power gives back zeros for what it had not written yet: up to the end of a sector
-        at least, or of the file. Others a command has written.
+        A file system that lost its power gives back zeros for what it had not written yet: from where a sector or a
+        write begins, up to the end of a sector at least, or of the file. Others a command has written. `begins` says
+        where writes began, ascending; from the last of these on they may have begun anywhere.
         """
         try:
             fd = os.open(self.spool_path(stream), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -96,10 +98,11 @@ class RunDirectory:
                 following = place + len(data)
                 for zeros in _ZEROS.finditer(data):
                     start, end = place + zeros.start(), place + zeros.end()
-                    if end == size or end >= (start // _SECTOR_BYTES + 1) * _SECTOR_BYTES:
-                        disk.cut(fd, start)
-                        return start
-                    if end == following:
+                    lost = _may_be_lost_from(start, begins)
+                    if lost < end and (end == size or end >= (lost // _SECTOR_BYTES + 1) * _SECTOR_BYTES):
+                        disk.cut(fd, lost)
+                        return lost
+                    if end == following < size:
                         following = start  # they may go on behind what was read
                 place = following
             return size
@@ -161,6 +164,13 @@ class RunDirectory:
         """Puts what was asked, and the names in here, on disk; may take a while."""
         self.sync(DAEMON_JOURNAL)
         sync_directory(self.path)
+
+
+def _may_be_lost_from(start: int, begins: Sequence[int]) -> int:
+    """The first place from `start` on where what a file system had not written yet can begin."""
+    if not begins or start >= begins[-1]:
+        return start
+    return min(begins[bisect_left(begins, start)], -(-start // _SECTOR_BYTES) * _SECTOR_BYTES)
 
 
 def sync_directory(path: Path) -> None:

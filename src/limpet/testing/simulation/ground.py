@@ -65,6 +65,7 @@ class SeenStore(MemoryRunStore):
 
     def flush(self) -> None:
         self._flushed = len(self.done)
+        self._machine.flushed.setdefault(self._machine.world.boot, self._flushed)  # a daemon's first is that one
 
     def crash(self) -> None:
         """The last commits may not have been made."""

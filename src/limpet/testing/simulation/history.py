@@ -264,7 +264,8 @@ class History:
             case "clock":
                 self.world.wall_off_ms += chance.choice((-3_600_000, -5000, 5000, 3_600_000))
             case "database":
-                self.store.roll_back(chance.choice((0, chance.randint(0, len(self.store.done)))))
+                count = chance.choice((0, chance.randint(0, len(self.store.done))))
+                self.store.roll_back(count and max(count, self._sure_rows()))
                 if daemon is not None:
                     daemon.crash()
             case "reboot" | "power cut":
@@ -299,6 +300,12 @@ class History:
     def _cut_power(self) -> None:
         self.machine.files.cut_power()
         self.store.roll_back(self.world.random.randint(0, len(self.store.done)))
+
+    def _sure_rows(self) -> int:
+        """How many changes of the database no later loss takes singly. It may be lost whole at any time; but once a
+        daemon had compared its rows with what a power cut left, and flushed them, those of before do not come back.
+        """
+        return self.machine.flushed.get(self.world.boot, 0) if self._had_power_cut() else 0
 
     def _had_power_cut(self) -> bool:
         return "power cut" in self.faults and self.world.boot > 1

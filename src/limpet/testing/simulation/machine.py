@@ -60,6 +60,8 @@ class Machine:
         self.files = Files(world, home)
         self.keepers: dict[int, SimulatedKeeper] = {}
         self.attempts: list[Attempt] = []
+        # By boot: how many changes of the database were on disk when a daemon had compared them with the files.
+        self.flushed: dict[int, int] = {}
         # What is told of each command that begins.
         self.on_started: Callable[[Attempt], None] = lambda _attempt: None
         self._acting: list[SimulatedKeeper] = []
