@@ -100,8 +100,8 @@ class RunDirectory:
                     start, end = place + zeros.start(), place + zeros.end()
                     lost = _may_be_lost_from(start, begins)
                     if lost < end and (end == size or end >= (lost // _SECTOR_BYTES + 1) * _SECTOR_BYTES):
-                        disk.cut(fd, lost)
-                        return lost
+                        disk.cut(fd, start)  # those ahead of `lost` are nobody's for sure
+                        return start
                     if end == following < size:
                         following = start  # they may go on behind what was read
                 place = following
