@@ -45,9 +45,9 @@ def test_zeros_that_may_be_lost_bytes_are_cut(tmp_path: Path, data: bytes, durab
         # The last byte of all.
         (b"x" * 99 + b"\0", [0, 100], 100),
         (b"x" * 99 + b"\0", [0, 99, 100], 99),
-        # What a command wrote stays, ahead of the write that was lost.
-        (b"x" * 90 + b"\0" * 422 + b"y", [0, 100, 513], 100),
-        (b"x" * 500 + b"\0" * 524 + b"y", [0, 1025], 512),
+        # All NULs go among which lost ones may begin.
+        (b"x" * 90 + b"\0" * 422 + b"y", [0, 100, 513], 90),
+        (b"x" * 500 + b"\0" * 524 + b"y", [0, 1025], 500),
         (b"x" * 500 + b"\0" * 523 + b"y", [0, 1024], 1024),
     ],
 )

@@ -99,8 +99,8 @@ class RunDirectory:
                     start, end = place + zeros.start(), place + zeros.end()
                     lost = _may_be_lost_from(start, begins)
                     if lost < end and (end == size or end >= (lost // _SECTOR_BYTES + 1) * _SECTOR_BYTES):
-                        disk.cut(fd, lost)
-                        return lost
+                        disk.cut(fd, start)  # those ahead of `lost` are nobody's for sure
+                        return start
                     if end == following < size:
                         following = start  # they may go on behind what was read
                 place = following
@@ -173,7 +173,7 @@ def _may_be_lost_from(start: int, begins: Sequence[int]) -> int:
 
 
 def _is_blank(path: Path) -> bool:
-    """Whether nothing was written there, or nothing of it came onto the disk before the power went: zeros stand for it."""
+    """Whether nothing was written there, or nothing of it came onto the disk: zeros stand for it then."""
     return not path.is_symlink() and not path.read_bytes().strip(b"\0")
 
 
