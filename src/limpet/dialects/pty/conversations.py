@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from limpet.dialects.pty import types as t
 from limpet.dialects.pty.finding import conversation_of, opened
-from limpet.engine import reading, steering
+from limpet.engine import clock, reading, steering
 from limpet.engine.conversations import acting
 from limpet.engine.conversations.conversation import STREAM, Conversation
 from limpet.engine.conversations.looking import check_cursor
@@ -46,7 +46,7 @@ async def begin(
         interactive=interactive,
         key=request.key,
         timeout_ms=request.timeout_ms,
-        now_ms=engine.conversations.now_ms(),
+        now_ms=clock.now_ms(),
     )
     return conversation, block
 

@@ -2,11 +2,11 @@
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any, Final
 
+from limpet.engine import clock
 from limpet.engine.conversations.shells import EXPORTED
 from limpet.engine.live_run import LiveRun
 from limpet.model.blocks import Block, Standing, fold_block
@@ -127,10 +127,10 @@ class Conversation:
 
     async def wait_ready(self, within_s: float = READY_WITHIN_S) -> None:
         """Returns when the shell waits at its prompt."""
-        until = time.monotonic() + within_s
+        until = clock.passed_s() + within_s
         while not self.standing.is_ready:
             self.check_open()
-            left_s = until - time.monotonic()
+            left_s = until - clock.passed_s()
             if left_s <= 0 or not await self.live.wait_until(lambda _: self.standing.is_ready, left_s):
                 self.check_open()
                 message = f"the shell of {self.conversation_id} does not come to its prompt: pty.reset begins another"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
-import time
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -109,6 +108,3 @@ class Conversations:
 
     def _directory(self, conversation_id: str) -> Path:
         return self._engine.home.conversations / conversation_id / "shell"
-
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
