@@ -276,3 +276,24 @@ def test_a_descendant_that_never_falls_silent(tmp_path: Path, flood: str) -> Non
         assert facts[-1]["fact"] == "sealed"
         assert facts[-1]["streams"]["stdout"]["bytes"] == size
         assert extent(facts, "stdout") == size >= ended["streams"]["stdout"]["end"] > 0
+
+
+@pytest.mark.requirement("0.8", "1.6")
+def test_a_command_that_closes_its_terminal_is_not_hung_up(tmp_path: Path, nursery: Nursery) -> None:
+    """As many programs do on their way out, some of them long before it; and it may open it again."""
+    closed, go = tmp_path / "closed", tmp_path / "go"
+    waits = f": >'{closed}'; until [ -e '{go}' ]; do :; done"
+    script = f"printf a; exec </dev/null >/dev/null 2>&1; {waits}; printf b >/dev/tty; exit 7"
+    with nursery.keeper(tmp_path / "run") as keeper:
+        assert keeper.start("/bin/sh", "-c", script, pty=PTY)["ok"]
+        while not closed.exists():
+            keeper.hello()
+        for _ in range(2):  # what the keeper could see of it, it has seen then
+            keeper.hello()
+        go.touch()
+        exited = keeper.wait_fact("exited")
+        assert (exited["code"], exited["signal"]) == (7, None)
+        keeper.wait_gone()
+        told = names(keeper.facts())
+        assert told.index("stream_closed") > told.index("exited")
+        assert keeper.spool("pty") == b"ab"
