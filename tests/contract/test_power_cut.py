@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from prove import power_cuts
+
 from .fifos import Gate
 from .home import Answer, Home, until
 from .items import all_items, events, poll, text_of
@@ -124,3 +126,10 @@ def test_what_the_database_knew_alone_is_looked_at_again(new_home: NewHome) -> N
     assert Http(home).facts(run_id) == facts
     assert Http(home).ok("runs.verify")["findings"] == []
     assert all_items(Http(home), run_id)
+
+
+@pytest.mark.requirement("F09", "0.13", "0.9", "1.11")
+def test_the_power_of_a_disk_cut() -> None:
+    """Injector: EXT4_IOC_SHUTDOWN on a loop mount of our own, its log lost. At length: `python -m prove power_cuts`."""
+    report = power_cuts.prove(2)
+    assert "attempt 2" in report or "lost" in report
