@@ -1,11 +1,11 @@
 """Writes the reference pages from what they describe: the rows, the configuration, the table of commands.
 
-`python -m docs.generate` renews docs/reference; tests/docs/test_reference.py fails where a committed page differs.
+`python -m docs.generate` renews docs/reference and the typed methods of the Python client; tests/docs/test_reference.py
+fails where a committed page differs.
 """
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +13,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect
 
+from docs import typed_methods
+from docs.rows import answers_of, is_unset
 from limpet.config import Config
 from limpet.dialects import ROWS
 from limpet.model.errors import CODES
@@ -26,7 +28,7 @@ OPERATIONS_HEAD: Final = f"""# Operations
 
 {WRITTEN}
 Each operation is one row in the code, and is reached in the same way from everywhere: `POST /v1/call/NAME` on the
-daemon's socket, `client.call(NAME, ...)` in Python, `limpet call NAME JSON` on the command line. A success has
+daemon's socket, `client.call(NAME, ...)` in Python or by a typed method (`client.runs.get(...)`), `limpet call NAME JSON` on the command line. A success has
 `"ok": true` before the fields below. A failure has `"ok": false`, `error` (a code), `message` (what was wrong and what
 to do), and often `reason` (a finer name) and `field`. Unknown fields and wrong types are refused; nothing is coerced.
 `GET /v1/operations` lists the names. What is promised is in [the contract](contract.md).
@@ -168,8 +170,8 @@ def type_words(kind: Any) -> str:
     if isinstance(kind, inspect.Metadata):
         return type_words(kind.type)
     if isinstance(kind, inspect.UnionType):
-        missing = ", may be missing" if any(_is_unset(each) for each in kind.types) else ""
-        return " or ".join(type_words(each) for each in kind.types if not _is_unset(each)) + missing
+        missing = ", may be missing" if any(is_unset(each) for each in kind.types) else ""
+        return " or ".join(type_words(each) for each in kind.types if not is_unset(each)) + missing
     if isinstance(kind, inspect.LiteralType):
         return " or ".join(f"`{value}`" for value in kind.values)
     if isinstance(kind, inspect.StructType):
@@ -179,10 +181,6 @@ def type_words(kind: Any) -> str:
     if isinstance(kind, inspect.DictType):
         return f"object of {type_words(kind.value_type)}"
     return _PLAIN[type(kind)] + _limits(kind, _BOUNDS)
-
-
-def _is_unset(kind: Any) -> bool:
-    return isinstance(kind, inspect.CustomType) and kind.cls is msgspec.UnsetType
 
 
 def _limits(kind: Any, names: tuple[tuple[str, str], ...]) -> str:
@@ -245,13 +243,6 @@ def _table(struct: type[msgspec.Struct], *, defaults: bool) -> Iterator[str]:
         yield f"| `{field.encode_name}` | {type_words(field.type)} |{default} {_note(struct, field.name)} |"
 
 
-def _answers(row: Operation[Any, Any]) -> list[type[msgspec.Struct]]:
-    """The types of its answers: the row's own, and the timeout that its handler may give."""
-    hinted: Any = typing.get_type_hints(row.handle)["return"]
-    kinds: tuple[Any, ...] = typing.get_args(hinted) or (hinted,)
-    return [row.response, *(kind for kind in kinds if kind is not row.response and issubclass(kind, Timeout))]
-
-
 def _operation(row: Operation[Any, Any]) -> Iterator[str]:
     traits = ["changes nothing"] if row.reads_only else []
     traits += ["safe to ask again"] if row.repeatable else []
@@ -259,7 +250,7 @@ def _operation(row: Operation[Any, Any]) -> Iterator[str]:
     yield row.summary + (f" ({', '.join(traits)})" if traits else "") + "\n"
     yield f"Request. {_words(row.request)}\n"
     yield from _table(row.request, defaults=True)
-    for answer in _answers(row):
+    for answer in answers_of(row):
         name = "Answer when time is over" if issubclass(answer, Timeout) else "Answer"
         yield f"\n{name}. {_words(answer)}\n"
         yield from _table(answer, defaults=False)
@@ -287,7 +278,7 @@ def operations_page() -> str:
     named: dict[str, type[msgspec.Struct]] = {}
     for row in ROWS:
         lines += _operation(row)
-        for struct in (row.request, *_answers(row)):
+        for struct in (row.request, *answers_of(row)):
             collect(struct, named)
     lines.append("# Types\n")
     for name in sorted(named):
@@ -368,6 +359,7 @@ def pages() -> dict[Path, str]:
         REFERENCE / "operations.md": operations_page().rstrip("\n") + "\n",
         REFERENCE / "configuration.md": configuration_page().rstrip("\n") + "\n",
         REFERENCE / "cli.md": cli_page().rstrip("\n") + "\n",
+        **typed_methods.pages(),
     }
 
 

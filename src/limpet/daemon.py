@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from limpet.client.client import as_error
 from limpet.client.home import find_home
+from limpet.client.methods.inherited import AsyncMethods
 from limpet.dialects import ROWS
 from limpet.engine.engine import Engine
 from limpet.engine.sinks import ExecEventSink
@@ -23,7 +24,7 @@ from limpet.surfaces.http.serve import listen
 from limpet.surfaces.http.serve import serve as serve_http
 
 
-class InProcess:
+class InProcess(AsyncMethods):
     """The same operations as a client of the daemon has, on an engine in this process."""
 
     def __init__(self, engine: Engine) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 
 from limpet.client.codec import Codec, encode, fast
 from limpet.client.home import find_home, socket_of
+from limpet.client.methods.inherited import AsyncMethods
 from limpet.client.wire import LostError, Pool, Reply, UnreachableError
 from limpet.model.errors import TAKEN, Refusal
 from limpet.model.version import VERSION
@@ -34,8 +35,11 @@ def connect(home: str | os.PathLike[str] | None = None, *, start: bool = True) -
     return AsyncClient(home, start=start)
 
 
-class AsyncClient:
-    """Any number of calls may be under way at once, each on a connection of its own."""
+class AsyncClient(AsyncMethods):
+    """Any number of calls may be under way at once, each on a connection of its own.
+
+    Each operation has a typed method: `client.runs.get(run_id=...)`, `client.shell(command=...)`.
+    """
 
     def __init__(
         self,

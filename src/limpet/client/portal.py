@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from limpet.client.client import AsyncClient, Params, connect
+from limpet.client.methods.inherited import SyncMethods
 
 Result = TypeVar("Result")
 
@@ -17,7 +18,7 @@ def connect_sync(home: str | os.PathLike[str] | None = None, *, start: bool = Tr
     return SyncClient(connect(home, start=start))
 
 
-class SyncClient:
+class SyncClient(SyncMethods):
     """May be used from several threads at once."""
 
     def __init__(self, client: AsyncClient) -> None:

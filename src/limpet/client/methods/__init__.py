@@ -1,0 +1,1 @@
+"""Typed methods for operations; written from the rows, a module for each namespace."""

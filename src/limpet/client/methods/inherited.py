@@ -1,0 +1,119 @@
+"""What clients inherit: a typed method for each operation."""
+
+# Written by `python -m docs.generate`: change the rows, then run it again.
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from limpet.client.methods.asking import named
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from limpet.client.methods.backlog import AsyncBacklog, SyncBacklog
+    from limpet.client.methods.blocks import AsyncBlocks, SyncBlocks
+    from limpet.client.methods.daemon import AsyncDaemon, SyncDaemon
+    from limpet.client.methods.pty import AsyncPty, SyncPty
+    from limpet.client.methods.runs import AsyncRuns, SyncRuns
+    from limpet.client.types.shell import ShellAnswer, ShellParams
+
+
+class AsyncMethods:
+    """A failure raises `limpet.LimpetError`; a wait whose time is over answers `ok: False`."""
+
+    async def _ask(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
+        return await self.call_checked(operation, **params)
+
+    async def call_checked(self, operation: str, /, **params: Any) -> dict[str, Any]:
+        """Calls an operation by its name; the clients say how."""
+        raise NotImplementedError
+
+    async def shell(self, **params: Unpack[ShellParams]) -> ShellAnswer:
+        """Runs a shell command: waits for its result, or leaves it in the background, to be polled and read."""
+        return cast("ShellAnswer", await self._ask("shell", named(params)))
+
+    @property
+    def backlog(self) -> AsyncBacklog:
+        """The operations `backlog.*`."""
+        from limpet.client.methods.backlog import AsyncBacklog
+
+        return AsyncBacklog(self._ask)
+
+    @property
+    def pty(self) -> AsyncPty:
+        """The operations `pty.*`."""
+        from limpet.client.methods.pty import AsyncPty
+
+        return AsyncPty(self._ask)
+
+    @property
+    def blocks(self) -> AsyncBlocks:
+        """The operations `blocks.*`."""
+        from limpet.client.methods.blocks import AsyncBlocks
+
+        return AsyncBlocks(self._ask)
+
+    @property
+    def runs(self) -> AsyncRuns:
+        """The operations `runs.*`."""
+        from limpet.client.methods.runs import AsyncRuns
+
+        return AsyncRuns(self._ask)
+
+    @property
+    def daemon(self) -> AsyncDaemon:
+        """The operations `daemon.*`."""
+        from limpet.client.methods.daemon import AsyncDaemon
+
+        return AsyncDaemon(self._ask)
+
+
+class SyncMethods:
+    """A failure raises `limpet.LimpetError`; a wait whose time is over answers `ok: False`."""
+
+    def _ask(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
+        return self.call_checked(operation, **params)
+
+    def call_checked(self, operation: str, /, **params: Any) -> dict[str, Any]:
+        """Calls an operation by its name; the clients say how."""
+        raise NotImplementedError
+
+    def shell(self, **params: Unpack[ShellParams]) -> ShellAnswer:
+        """Runs a shell command: waits for its result, or leaves it in the background, to be polled and read."""
+        return cast("ShellAnswer", self._ask("shell", named(params)))
+
+    @property
+    def backlog(self) -> SyncBacklog:
+        """The operations `backlog.*`."""
+        from limpet.client.methods.backlog import SyncBacklog
+
+        return SyncBacklog(self._ask)
+
+    @property
+    def pty(self) -> SyncPty:
+        """The operations `pty.*`."""
+        from limpet.client.methods.pty import SyncPty
+
+        return SyncPty(self._ask)
+
+    @property
+    def blocks(self) -> SyncBlocks:
+        """The operations `blocks.*`."""
+        from limpet.client.methods.blocks import SyncBlocks
+
+        return SyncBlocks(self._ask)
+
+    @property
+    def runs(self) -> SyncRuns:
+        """The operations `runs.*`."""
+        from limpet.client.methods.runs import SyncRuns
+
+        return SyncRuns(self._ask)
+
+    @property
+    def daemon(self) -> SyncDaemon:
+        """The operations `daemon.*`."""
+        from limpet.client.methods.daemon import SyncDaemon
+
+        return SyncDaemon(self._ask)

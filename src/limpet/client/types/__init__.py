@@ -1,0 +1,1 @@
+"""What operations take and answer, as types; written from the rows, a module for each namespace."""
