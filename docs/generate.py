@@ -28,10 +28,10 @@ OPERATIONS_HEAD: Final = f"""# Operations
 
 {WRITTEN}
 Each operation is one row in the code, and is reached in the same way from everywhere: `POST /v1/call/NAME` on the
-daemon's socket, `client.call(NAME, ...)` in Python or by a typed method (`client.runs.get(...)`),
-`limpet call NAME JSON` on the command line. A success has `"ok": true` before the fields below. A failure has `"ok": false`, `error` (a code),
-`message` (what was wrong and what to do), and often `reason` (a finer name) and `field`. Unknown fields and wrong types
-are refused; nothing is coerced.
+daemon's socket, `client.call(NAME, ...)` in Python or by a typed method (`client.runs.get(...)`), and
+`limpet call NAME JSON` on the command line. A success has `"ok": true` before the fields below. A failure has
+`"ok": false`, `error` (a code), `message` (what was wrong and what to do), and often `reason` (a finer name) and
+`field`. Unknown fields and wrong types are refused; nothing is coerced.
 `GET /v1/operations` lists the names. What is promised is in [the contract](contract.md).
 """
 CONFIGURATION_HEAD: Final = f"""# Configuration
