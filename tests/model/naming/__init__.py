@@ -1,0 +1,1 @@
+"""Names of programs in command lines."""
