@@ -95,7 +95,7 @@ async def _serve(home: Path, *, ready_json: bool) -> None:
         listener = listen(engine.home.socket)
         try:
             app = build(ROWS, engine)
-            serving = asyncio.ensure_future(serve_http(app, listener, engine.stop_asked))
+            serving = asyncio.ensure_future(serve_http(app, listener, stop=engine.stop_asked))
             _announce(engine, ready_json=ready_json)
             await serving
         finally:

@@ -3,16 +3,20 @@
 import asyncio
 import json
 import threading
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from limpet.surfaces.http.app import build
+from limpet.surfaces.http.app import App, build
+from limpet.surfaces.http.doors import Door
 from limpet.surfaces.http.serve import Server, listen
+from limpet.surfaces.http.tcp import listen_tcp
 
 from .rows import ROWS, Engine
+
+TOKEN = "the-token-of-these-tests-0123456789"
 
 
 @dataclass
@@ -22,21 +26,25 @@ class Place:
     socket: Path
     engine: Engine
     server: Server
+    app: App
+    port: int
 
 
 @asynccontextmanager
-async def serving(home: Path, engine: Engine | None = None) -> AsyncGenerator[Place]:
-    """A server in this loop, on `<home>/daemon.sock`."""
+async def serving(home: Path, engine: Engine | None = None, doors: Sequence[Door] = ()) -> AsyncGenerator[Place]:
+    """A server in this loop, on `<home>/daemon.sock` and on a port of 127.0.0.1."""
     engine = engine or Engine()
     socket = home / "daemon.sock"
-    listener = listen(socket)
-    server = Server(build(ROWS, engine), listener)
-    await server.start()
-    try:
-        yield Place(socket, engine, server)
-    finally:
-        await server.close()
-        listener.close()
+    app = build(
+        ROWS, engine, doors=doors, token=TOKEN, hosts=["listed.example:8080"], origins=["https://listed.example"]
+    )
+    with listen(socket) as listener, listen_tcp("127.0.0.1", 0) as remote:
+        server = Server(app, listener, remote)
+        await server.start()
+        try:
+            yield Place(socket, engine, server, app, remote.getsockname()[1])
+        finally:
+            await server.close()
 
 
 @dataclass
@@ -81,9 +89,12 @@ class Caller:
 
 
 @asynccontextmanager
-async def calling(place: Place) -> AsyncGenerator[Caller]:
+async def calling(place: Place, *, tcp: bool = False) -> AsyncGenerator[Caller]:
     """A connection."""
-    reader, writer = await asyncio.open_unix_connection(place.socket)
+    if tcp:
+        reader, writer = await asyncio.open_connection("127.0.0.1", place.port)
+    else:
+        reader, writer = await asyncio.open_unix_connection(place.socket)
     try:
         yield Caller(reader, writer)
     finally:
@@ -99,9 +110,9 @@ def post(
     return head.encode() + body
 
 
-async def ask(place: Place, request: bytes) -> Reply:
+async def ask(place: Place, request: bytes, *, tcp: bool = False) -> Reply:
     """One request on a connection of its own."""
-    async with calling(place) as caller:
+    async with calling(place, tcp=tcp) as caller:
         caller.send(request)
         return await caller.reply()
 

@@ -1,4 +1,4 @@
-"""The ASGI application: every route of the HTTP surface, as any ASGI server can serve it."""
+"""The ASGI application: every route of the HTTP surface, behind the gate."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -8,46 +8,73 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.routing import Route, request_response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from limpet.model.errors import CODES, Refusal
-from limpet.model.operation import Operation
+from limpet.model.operation import Caller, Operation
 from limpet.model.version import VERSION
 from limpet.surfaces.http.calls import Calls, incident
-from limpet.surfaces.http.head import BODY_MAX_BYTES, CALL, TOO_LARGE, judge
+from limpet.surfaces.http.doors import CALLER, Door
+from limpet.surfaces.http.gate import Gate
+from limpet.surfaces.http.head import BODY_MAX_BYTES, CALL, too_large
 from limpet.surfaces.http.problem import MEDIA_TYPE, problem
 
 _CODE_OF_STATUS: Final = {404: "not_found", 405: "invalid_argument"}
 
 
 class App:
-    """The routes over some rows. `calls` is there for a server that answers the hot route itself, and to stop them."""
+    """The doors over some rows. `calls` is there for a server that answers the hot route itself, and to stop them."""
 
-    def __init__(self, calls: Calls, is_ready: Callable[[], bool], *, local: bool) -> None:
+    def __init__(
+        self,
+        calls: Calls,
+        is_ready: Callable[[], bool],
+        *,
+        doors: Iterable[Door] = (),
+        token: str | None = None,
+        hosts: Iterable[str] = (),
+        origins: Iterable[str] = (),
+    ) -> None:
         self.calls: Final = calls
-        self.local: Final = local
         self._is_ready: Final = is_ready
+        self.doors: Final = (
+            Door("/healthz", serve=request_response(self._healthy), is_open=True),
+            Door("/readyz", serve=request_response(self._ready), is_open=True),
+            Door("/v1/operations", serve=request_response(self._operations)),
+            Door(CALL + "{name}", ("POST",), serve=request_response(self._call)),
+            *doors,
+        )
+        """All that is served, in the order in which paths are looked for."""
+        self.upgrades: Final = {door.path.encode(): door.upgrade for door in self.doors if door.upgrade is not None}
+        self.gate: Final = Gate(
+            token=token, hosts=hosts, origins=origins, open_paths=[door.path for door in self.doors if door.is_open]
+        )
         self._routes: Final = Starlette(
-            routes=[
-                Route("/healthz", self._healthy, methods=["GET"]),
-                Route("/readyz", self._ready, methods=["GET"]),
-                Route("/v1/operations", self._operations, methods=["GET"]),
-                Route(CALL + "{name}", self._call, methods=["POST"]),
-            ],
+            routes=[Route(door.path, _Served(door), methods=list(door.methods)) for door in self.doors],
             exception_handlers={HTTPException: _refused, Exception: _failed},
         )
+        self._routes.router.redirect_slashes = False
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths that are really looked for: those of the doors, and no other."""
+        return [route.path if isinstance(route, Route) else repr(route) for route in self._routes.routes]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves what the gate has let in. Another server's scope has not passed it, and gets nothing."""
+        if not isinstance(scope.get(CALLER), Caller):
+            raise PermissionError(
+                "this request has not passed the gate: limpet is served by limpet.surfaces.http.serve"
+            )
         await self._routes(scope, receive, send)
 
     async def _call(self, request: Request) -> Response:
         try:
-            who = judge(request.headers.raw, local=self.local)
             body = await _body(request)
         except Refusal as refusal:
             return _json(CODES[refusal.code], refusal.answer(), {"connection": "close"})
-        status, answer = await self.calls.answer(request.path_params["name"], body, who)
+        status, answer = await self.calls.answer(request.path_params["name"], body, request.scope[CALLER])
         return _json(status, answer)
 
     async def _healthy(self, _request: Request) -> Response:
@@ -72,15 +99,32 @@ class App:
         return _json(200, {"ok": True, "version": VERSION, "operations": rows})
 
 
+class _Served:
+    """A door's application, as an object: Starlette takes functions for something else."""
+
+    def __init__(self, door: Door) -> None:
+        self.path: Final = door.path
+        self._serve: Final[ASGIApp] = door.serve or request_response(_only_upgrades)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._serve(scope, receive, send)
+
+
 def build(
     rows: Iterable[Operation[Any, Any]],
     engine: Any,
     *,
     is_ready: Callable[[], bool] = lambda: True,
-    local: bool = True,
+    doors: Iterable[Door] = (),
+    token: str | None = None,
+    hosts: Iterable[str] = (),
+    origins: Iterable[str] = (),
 ) -> App:
-    """The application over these rows; `local` says that only a Unix socket leads here, so its callers are believed."""
-    return App(Calls(rows, engine), is_ready, local=local)
+    """The application over these rows, with the doors of other surfaces, behind one gate (`limpet.surfaces.http.gate`).
+
+    Without `token` it can be served on a Unix socket only.
+    """
+    return App(Calls(rows, engine), is_ready, doors=doors, token=token, hosts=hosts, origins=origins)
 
 
 async def _body(request: Request) -> bytearray:
@@ -89,7 +133,7 @@ async def _body(request: Request) -> bytearray:
         async for chunk in request.stream():
             body += chunk
             if len(body) > BODY_MAX_BYTES:
-                raise TOO_LARGE
+                raise too_large()
     except ClientDisconnect:
         raise Refusal("invalid_argument", "the body ended too early: send all of it") from None
     return body
@@ -101,6 +145,11 @@ def _json(status: int, answer: bytes | dict[str, Any], headers: dict[str, str] |
     if status < 400:
         return Response(msgspec.json.encode(answer), status, headers, media_type="application/json")
     return Response(problem(status, answer), status, headers, media_type=MEDIA_TYPE)
+
+
+async def _only_upgrades(request: Request) -> Response:
+    refusal = Refusal("invalid_argument", f"{request.url.path[:80]!r} is for WebSockets: ask to upgrade")
+    return _json(426, refusal.answer(), {"upgrade": "websocket", "connection": "upgrade"})
 
 
 async def _refused(request: Request, error: Exception) -> Response:
@@ -116,4 +165,5 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    return _json(500, incident(f"{request.method} {request.url.path[:80]!r}", error))
+    served = request.scope.get("endpoint")  # its own path, not the one asked for: who knows what stands in that
+    return _json(500, incident(f"{request.method} {served.path if isinstance(served, _Served) else ''}", error))

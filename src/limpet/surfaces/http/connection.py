@@ -1,4 +1,4 @@
-"""One HTTP connection: whose it is, what its heads may weigh, and the hot route taken out of uvicorn's hands."""
+"""One HTTP connection: whose it is, the gate before all else, and the hot route taken out of uvicorn's hands."""
 
 import asyncio
 import logging
@@ -8,13 +8,17 @@ import socket
 import struct
 from typing import Any, Final, cast
 
+import httptools
 from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from limpet.model.errors import Refusal
+from limpet.model.operation import Caller
 from limpet.surfaces.http.app import App
-from limpet.surfaces.http.head import CALL, judge
+from limpet.surfaces.http.doors import CALLER, Upgrade, Upgraded
+from limpet.surfaces.http.gate import Names
+from limpet.surfaces.http.head import CALL, without_token
 from limpet.surfaces.http.hot import Hot
 from limpet.surfaces.http.problem import MEDIA_TYPE, problem
 from limpet.surfaces.http.slow import Deadlines
@@ -36,30 +40,31 @@ _log: Final = logging.getLogger("limpet.http")
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's protocol, but that a call is answered by `Hot`: no scope, no ASGI messages, one write."""
+    """uvicorn's protocol, but that the gate comes first, and that a call is answered by `Hot`: no scope, one write."""
 
     cycle: Any  # uvicorn's own, or a Hot
 
     def __init__(self, app: App, config: Config, state: ServerState, deadlines: Deadlines) -> None:
         super().__init__(config, state, {})
         self.gone: Final[asyncio.Future[None]] = self.loop.create_future()
+        self._app: Final = app
         self._calls: Final = app.calls
-        self._local: Final = app.local
-        self._head_max_bytes: Final = LOCAL_HEAD_MAX_BYTES if app.local else REMOTE_HEAD_MAX_BYTES
         self._deadlines: Final = deadlines
+        self._names: Names = frozenset()
+        self._head_max_bytes = REMOTE_HEAD_MAX_BYTES
         self._in_head = False
         self._head_bytes = 0
         self._chunk_bytes = 0
         self._slow = False
         self._is_crowded = False
         self._running: Hot | None = None
+        self._upgrade: tuple[Upgrade, Caller] | None = None
+        self._upgraded: Upgraded | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Lets in who may come in: on a Unix socket the daemon's own user, and root."""
         super().connection_made(transport)
         peer: socket.socket = transport.get_extra_info("socket")
-        if peer.family != socket.AF_UNIX:
-            return
         left = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - peer.fileno()
         if left <= FEW_DESCRIPTORS:
             self._is_crowded = True
@@ -67,6 +72,11 @@ class Connection(HttpToolsProtocol):
         if left <= LAST_DESCRIPTORS:
             self._end(503, _CROWDED)
             return
+        if peer.family != socket.AF_UNIX:
+            self._names = self._app.gate.names(peer.getsockname())
+            return
+        self._names = None
+        self._head_max_bytes = LOCAL_HEAD_MAX_BYTES
         _, uid, _ = _PEER.unpack(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
         if uid not in (os.geteuid(), 0):
             _log.warning("refused a connection of uid %d", uid)
@@ -81,11 +91,16 @@ class Connection(HttpToolsProtocol):
             self._running.task.cancel()
         self.pipeline.clear()
         self.gone.set_result(None)
+        if self._upgraded is not None:
+            self._upgraded.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Parses; a message that is not whole yet gets a deadline, a head a limit."""
+        if self._upgraded is not None:
+            self._upgraded.data_received(data)
+            return
         self._chunk_bytes = len(data)
-        super().data_received(data)
+        self._parse(data)
         if self._in_head:
             if self._slow:  # the first piece may hold the end of another message, so it is not counted
                 self._head_bytes += len(data)
@@ -100,6 +115,29 @@ class Connection(HttpToolsProtocol):
             self._slow = False
             self._deadlines.whole(self)
 
+    def eof_received(self) -> bool | None:  # type: ignore[override]
+        """The caller writes no more: the connection ends, unless who has taken it over goes on."""
+        return None if self._upgraded is None else self._upgraded.eof_received()
+
+    def pause_writing(self) -> None:
+        """The caller reads too slowly."""
+        super().pause_writing()
+        if self._upgraded is not None:
+            self._upgraded.pause_writing()
+
+    def resume_writing(self) -> None:
+        """It has caught up."""
+        super().resume_writing()
+        if self._upgraded is not None:
+            self._upgraded.resume_writing()
+
+    def shutdown(self) -> None:
+        """The server stops."""
+        if self._upgraded is not None:
+            self._upgraded.shutdown()
+        else:
+            super().shutdown()
+
     def on_message_begin(self) -> None:
         """Nothing yet but the head's beginnings: a scope is made only for what needs one."""
         self.url = b""
@@ -109,29 +147,42 @@ class Connection(HttpToolsProtocol):
         self._head_bytes = 0
 
     def on_headers_complete(self) -> None:
-        """Takes the hot route, or leaves the rest to uvicorn and the application."""
+        """The gate; then the hot route, an upgrade, or uvicorn and the application."""
         self._in_head = False
         if self._head_bytes + self._chunk_bytes > self._head_max_bytes and self._head_is_too_large():
             self._end(431, self._head_too_large())
-        elif self._is_crowded:
+            return
+        if self._is_crowded:
             self._end(503, _CROWDED)
-        elif self._is_hot():
-            self._call()
+            return
+        assert self.parser is not None
+        method, upgrade = self.parser.get_method(), self.parser.should_upgrade()
+        try:
+            caller = self._app.gate.admit(method, self.url, self.headers, self._names, upgrade=upgrade)
+            if upgrade:
+                self._prepare_upgrade(caller)
+                return
+        except Refusal as refusal:
+            self._call(b"", refusal)
+            return
+        if method == b"POST" and self.url.startswith(_CALL) and b"%" not in self.url and b"?" not in self.url:
+            self._call(self.url[len(_CALL) :], caller)
         else:
-            url, headers, expect = self.url, self.headers, self.expect_100_continue
-            super().on_message_begin()
-            self.url = url
-            self.headers.extend(headers)
-            self.expect_100_continue = expect
-            super().on_headers_complete()
+            self._hand_to_uvicorn(caller)
 
     def on_body(self, body: bytes) -> None:
         """A piece of a body, to whom it belongs."""
         cycle = self.cycle
         if not isinstance(cycle, Hot):
-            super().on_body(body)
+            if self._upgrade is None:
+                super().on_body(body)
         elif cycle.more_body:
             cycle.take(body)
+
+    def on_message_complete(self) -> None:
+        """The body is whole; what is to be upgraded has none."""
+        if self._upgrade is None:
+            super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """The next request of a pipeline, if one waits."""
@@ -150,34 +201,63 @@ class Connection(HttpToolsProtocol):
         """The message took too long."""
         self._end(408, Refusal("invalid_argument", "the request took too long to arrive: send it at once"))
 
-    def _is_hot(self) -> bool:
-        parser = self.parser
-        assert parser is not None
-        return (
-            self.url.startswith(_CALL)
-            and parser.get_method() == b"POST"
-            and not parser.should_upgrade()
-            and b"%" not in self.url
-            and b"?" not in self.url
-        )
+    def _parse(self, data: bytes) -> None:
+        self._unset_keepalive_if_required()
+        try:
+            assert self.parser is not None
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as end:
+            if self._upgrade is not None:  # refused otherwise: the answer is on its way
+                self._begin_upgrade(*self._upgrade, data[end.args[0] :])
+        except httptools.HttpParserError:
+            self.send_400_response("")
 
-    def _call(self) -> None:
+    def _call(self, name: bytes, who: Caller | Refusal) -> None:
+        """Answers on the hot route, or refuses there: in its turn, and without waiting for the body."""
         before = self.cycle
-        cycle = Hot(self, self.url[len(_CALL) :].decode("latin-1"))
+        cycle = Hot(self, name.decode("latin-1"))
         self.cycle = cycle
         assert self.parser is not None
         cycle.keep_alive = self.parser.should_keep_alive() and self.parser.get_http_version() == "1.1"
-        try:
-            cycle.caller = judge(self.headers, local=self._local)
+        if isinstance(who, Refusal):
+            cycle.refuse(who)
+        else:
+            cycle.caller = who
             if self.expect_100_continue:
                 self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        except Refusal as refusal:
-            cycle.refuse(refusal)
         if before is None or before.response_complete:
             self._start_asgi_task(cycle, None)
         else:
             self.flow.pause_reading()
             self.pipeline.appendleft((cast("Any", cycle), cast("Any", None)))
+
+    def _hand_to_uvicorn(self, caller: Caller) -> None:
+        url, headers, expect = self.url, self.headers, self.expect_100_continue
+        super().on_message_begin()
+        self.url = url
+        self.headers.extend(without_token(headers))
+        self.expect_100_continue = expect
+        cast("dict[str, Any]", self.scope)[CALLER] = caller
+        super().on_headers_complete()
+
+    def _prepare_upgrade(self, caller: Caller) -> None:
+        path = self.url.partition(b"?")[0]
+        upgrade = self._app.upgrades.get(path)
+        if upgrade is None:
+            raise Refusal("invalid_argument", f"there is nothing to upgrade to at {path[:80].decode('latin-1')!r}")
+        if self.cycle is not None and not self.cycle.response_complete:
+            raise Refusal(
+                "invalid_argument", "an upgrade cannot stand in a pipeline: send it on a connection of its own"
+            )
+        self._upgrade = upgrade, caller
+
+    def _begin_upgrade(self, upgrade: Upgrade, caller: Caller, rest: bytes) -> None:
+        lines = [b"GET %b HTTP/1.1" % self.url]
+        lines += [b"%b: %b" % header for header in without_token(self.headers)]
+        self.parser = None
+        self._upgraded = upgrade(b"\r\n".join((*lines, b"", b"")), caller, self.transport)
+        if rest:
+            self._upgraded.data_received(rest)
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         if not isinstance(cycle, Hot):

@@ -1,4 +1,4 @@
-"""What the head of a call must be, and what it says of the caller; the same on every path into the server."""
+"""What a request's head says, as far as it decides who gets in and who calls; each such header once."""
 
 import binascii
 from base64 import b64decode
@@ -11,19 +11,26 @@ from limpet.model.errors import Refusal
 from limpet.model.operation import Caller
 
 CALL: Final = "/v1/call/"
-CALLER: Final = b"limpet-caller"
 BODY_MAX_BYTES: Final = 64 * 1024 * 1024
 NOBODY: Final = Caller("http")
-TOO_LARGE: Final = Refusal(
-    "too_large",
-    f"the body is larger than {BODY_MAX_BYTES} bytes: send less at once",
-    limit_bytes=BODY_MAX_BYTES,
+TOKEN_PROTOCOL: Final = b"limpet.token."
+"""How a WebSocket of a browser, which can set no header, says its token: as one of the subprotocols that it offers."""
+_LISTS: Final = frozenset({b"sec-websocket-protocol", b"transfer-encoding"})
+_ONCE: Final = frozenset(
+    {
+        b"authorization",
+        b"content-length",
+        b"content-type",
+        b"host",
+        b"limpet-caller",
+        b"origin",
+        b"sec-fetch-site",
+        b"upgrade",
+    }
 )
-_NOT_JSON: Final = Refusal(
-    "invalid_argument",
-    "the body must be JSON: send it with the header Content-Type: application/json",
-    field="Content-Type",
-)
+_WEIGHED: Final = _LISTS | _ONCE
+
+Headers = Iterable[tuple[bytes, bytes]]
 
 
 class _Ambient(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,24 +42,45 @@ class _Ambient(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 _decoder: Final = msgspec.json.Decoder(_Ambient)
 
 
-def judge(headers: Iterable[tuple[bytes, bytes]], *, local: bool) -> Caller:
-    """Who calls, or the refusal of a head that no call may have. Names are in lower case."""
-    who = NOBODY
-    is_json = False
+def weigh(headers: Headers) -> dict[bytes, bytes]:
+    """The headers that the gate looks at. Names are in lower case; one that may stand once and stands twice is refused.
+
+    Two readers of the same head, a proxy and limpet say, must not pick different ones of the two.
+    """
+    found: dict[bytes, bytes] = {}
     for name, value in headers:
-        if name == b"content-type":
-            is_json = value == b"application/json" or value.partition(b";")[0].strip().lower() == b"application/json"
-        elif name == b"content-length":
-            if len(value) > 12 or int(value) > BODY_MAX_BYTES:
-                raise TOO_LARGE
-        elif name == CALLER and local:
-            who = _caller(value)
-    if not is_json:
-        raise _NOT_JSON
-    return who
+        if name in _WEIGHED:
+            if name in found:
+                if name in _ONCE:
+                    raise Refusal("invalid_argument", f"the header {name.decode()} stands there twice: send it once")
+                found[name] += b"," + value
+            else:
+                found[name] = value
+    return found
 
 
-def _caller(value: bytes) -> Caller:
+def without_token(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """The same headers, as they may go on behind the gate."""
+    kept: list[tuple[bytes, bytes]] = []
+    for name, value in headers:
+        if name == b"sec-websocket-protocol":
+            offered = [each.strip() for each in value.split(b",")]
+            value = b", ".join(each for each in offered if not each.startswith(TOKEN_PROTOCOL))
+            if not value:
+                continue
+        if name != b"authorization":
+            kept.append((name, value))
+    return kept
+
+
+def too_large() -> Refusal:
+    """What a body of more than `BODY_MAX_BYTES` gets."""
+    message = f"the body is larger than {BODY_MAX_BYTES} bytes: send less at once"
+    return Refusal("too_large", message, limit_bytes=BODY_MAX_BYTES)
+
+
+def caller_of(value: bytes) -> Caller:
+    """The caller whom the header Limpet-Caller describes."""
     try:
         ambient = _decoder.decode(b64decode(value, validate=True))
     except (msgspec.MsgspecError, binascii.Error, UnicodeError, RecursionError) as error:

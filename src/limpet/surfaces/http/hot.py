@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Final
 from limpet.model.errors import CODES, Refusal
 from limpet.model.version import VERSION
 from limpet.surfaces.http.calls import Calls
-from limpet.surfaces.http.head import BODY_MAX_BYTES, NOBODY, TOO_LARGE
+from limpet.surfaces.http.head import BODY_MAX_BYTES, NOBODY, too_large
 from limpet.surfaces.http.problem import MEDIA_TYPE, problem
 
 if TYPE_CHECKING:
     from limpet.surfaces.http.connection import Connection
 
 _TAIL: Final = f"\r\nserver: limpet/{VERSION}\r\n".encode()
+_ASK_FOR_TOKEN: Final = b'www-authenticate: Bearer realm="limpet"\r\n'
 _OK: Final = b"HTTP/1.1 200 OK\r\ncontent-type: application/json" + _TAIL
 _COPY_MAX_BYTES: Final = 64 * 1024
 
@@ -53,7 +54,7 @@ class Hot:
             self.body = data
             return
         if len(self.body) + len(data) > BODY_MAX_BYTES:
-            self.refuse(TOO_LARGE)
+            self.refuse(too_large())
             return
         if isinstance(self.body, bytes):
             self.body = bytearray(self.body)
@@ -87,6 +88,8 @@ class Hot:
     def _write(self, status: int, body: bytes) -> None:
         head = _OK if status == 200 else b"HTTP/1.1 %d -\r\ncontent-type: %b%b" % (status, MEDIA_TYPE.encode(), _TAIL)
         close = b"" if self.keep_alive else b"connection: close\r\n"
+        if status == 401:
+            close += _ASK_FOR_TOKEN
         head = b"%bcontent-length: %d\r\n%b\r\n" % (head, len(body), close)
         transport = self.connection.transport
         if len(body) < _COPY_MAX_BYTES:

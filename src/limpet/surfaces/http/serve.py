@@ -1,4 +1,4 @@
-"""Serves the application on a listening Unix socket, and stops so that no caller is left hanging."""
+"""Serves the application on listening sockets, and stops so that no caller is left hanging."""
 
 import asyncio
 import os
@@ -19,11 +19,11 @@ BACKLOG: Final = 4096
 
 
 class Server:
-    """One listening socket and its connections: uvicorn's protocol, not its loop, which wakes ten times a second."""
+    """Listening sockets and their connections: uvicorn's protocol, not its loop, which wakes ten times a second."""
 
-    def __init__(self, app: App, listener: socket.socket) -> None:
+    def __init__(self, app: App, *listeners: socket.socket) -> None:
         self._app: Final = app
-        self._listener: Final = listener
+        self._listeners: Final = listeners
         self._state: Final = ServerState()
         self._config: Final = uvicorn.Config(
             app,
@@ -40,26 +40,30 @@ class Server:
             proxy_headers=False,
             timeout_keep_alive=24 * 3600,  # clients keep idle connections: one that closes under them costs a call
         )
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
         self._deadlines: Final = Deadlines()
 
     async def start(self) -> None:
         """Begins to accept."""
         self._config.load()
         self._state.default_headers = self._config.encoded_headers
-        self._listener.setblocking(False)
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_unix_server(self._connection, sock=self._listener, backlog=BACKLOG)
+        for listener in self._listeners:
+            listener.setblocking(False)
+            create = loop.create_unix_server if listener.family == socket.AF_UNIX else loop.create_server
+            self._servers.append(await create(self._connection, sock=listener, backlog=BACKLOG))
 
     async def close(self, grace_s: float = GRACE_S) -> None:
         """Accepts no more, cuts what waits (its callers are told `unavailable`), and closes every connection."""
-        if self._server is None:
+        if not self._servers:
             return
         # asyncio's own server, once closed, loses what it has accepted and not begun: open, and served by nobody.
-        asyncio.get_running_loop().remove_reader(self._listener)
+        for listener in self._listeners:
+            asyncio.get_running_loop().remove_reader(listener)
         for _ in range(3):
             await asyncio.sleep(0)
-        self._server.close()
+        for server in self._servers:
+            server.close()
         self._app.calls.stop()
         for connection in tuple(self._state.connections):
             connection.shutdown()
@@ -71,7 +75,7 @@ class Server:
         for connection in self._open():
             connection.transport.abort()
         self._deadlines.close()
-        self._server = None
+        self._servers = []
 
     def _connection(self) -> Connection:
         return Connection(self._app, self._config, self._state, self._deadlines)
@@ -98,9 +102,9 @@ def listen(path: Path) -> socket.socket:
     return listener
 
 
-async def serve(app: App, listener: socket.socket, stop: asyncio.Event | None = None) -> None:
+async def serve(app: App, *listeners: socket.socket, stop: asyncio.Event | None = None) -> None:
     """Serves until `stop` is set, or until it is cancelled; either way callers are told before it returns."""
-    server = Server(app, listener)
+    server = Server(app, *listeners)
     await server.start()
     try:
         await (stop or asyncio.Event()).wait()
