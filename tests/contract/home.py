@@ -88,9 +88,13 @@ class Home:
 
     def start(self, env: Mapping[str, str] | None = None) -> Answer:
         """Serve in the foreground; the answer is the ready line."""
+        return self.serve(env=env)
+
+    def serve(self, *args: str, env: Mapping[str, str] | None = None) -> Answer:
+        """The same, with more words on the command line."""
         with (self.base / "serve.err").open("ab") as told:
             process = subprocess.Popen(
-                [LIMPET, "serve", "--ready-json"],
+                [LIMPET, "serve", "--ready-json", *args],
                 env={**self.env, **(env or {})},
                 cwd=self.base,
                 stdin=subprocess.DEVNULL,

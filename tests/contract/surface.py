@@ -10,9 +10,10 @@ import socket
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Generator, Iterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import limpet
 
@@ -153,7 +154,15 @@ class Http(Surface):
         assert reply.status == (200 if answer["ok"] else STATUS[answer["error"]]), reply
         problem = reply.status >= 400
         assert reply.media == ("application/problem+json" if problem else "application/json"), reply
-        return answer
+        return undressed(reply.status, answer) if problem else answer
+
+
+def undressed(status: int, answer: Answer) -> Answer:
+    """A failure without what RFC 9457 puts around it: the JSON that is the same everywhere."""
+    assert (answer.pop("status"), answer.pop("detail")) == (status, answer["message"]), answer
+    assert answer.pop("title"), answer
+    assert answer.pop("type"), answer
+    return answer
 
 
 class Cli(Surface):
@@ -163,7 +172,10 @@ class Cli(Surface):
         self._home = home
 
     def call(self, op: str, params: Answer | None = None) -> Answer:
-        done = self._home.limpet("call", op, json.dumps(params or {}))
+        text = json.dumps(params or {})
+        # One word of a command line is at most 128 KiB; more goes through stdin.
+        long = len(text) > 100_000
+        done = self._home.limpet("call", op, "-" if long else text, stdin=text.encode() if long else None)
         assert b"Traceback (most recent call last)" not in done.stdout + done.stderr, done
         answer = checked(json.loads(done.stdout))
         if answer["ok"]:
@@ -175,6 +187,10 @@ class Cli(Surface):
         else:
             assert done.returncode == 1, done
         return answer
+
+
+class Caller(Protocol):
+    async def call(self, op: str, /, **params: Any) -> dict[str, Any]: ...
 
 
 @contextlib.contextmanager
@@ -209,11 +225,15 @@ class Sync(Surface):
 class Async(Surface):
     name = "async"
 
+    def context(self, home: Home) -> AbstractAsyncContextManager[Caller]:  # noqa: ARG002
+        """What is entered for a client that can be asked."""
+        return limpet.connect()
+
     def __init__(self, home: Home) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
-        self._context = limpet.connect()
+        self._context = self.context(home)
         with pointed_at(home):
             self._client = self._in_loop(self._context.__aenter__())
 
@@ -228,3 +248,13 @@ class Async(Surface):
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(20)
         self._loop.close()
+
+
+class InProcess(Async):
+    """The engine itself, in the process of the test; no daemon may hold the home."""
+
+    name = "in-process"
+
+    def context(self, home: Home) -> AbstractAsyncContextManager[Caller]:
+        home.path.mkdir(mode=0o700, exist_ok=True)
+        return limpet.open(home.path)

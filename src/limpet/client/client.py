@@ -20,6 +20,8 @@ PATIENCE_S: Final = 30.0
 """How long a call goes on looking for a daemon that has gone, before it gives up."""
 _OTHERS_FIRST_S: Final = 2.0
 """How long a daemon that was there is left to whoever runs it to bring back, before a client starts one itself."""
+# What a failure wears over HTTP alone (RFC 9457); the answer is the same everywhere without it.
+_DRESS: Final = ("type", "title", "status", "detail")
 _LOST_MAX: Final = 5
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _SERVER: Final = f"limpet/{VERSION}".encode()
@@ -155,6 +157,9 @@ class AsyncClient(AsyncMethods):
             answer: dict[str, Any] = self._codec.decode(reply.body)
         except ValueError:
             raise Refusal("internal", f"what listens in {self._home} does not answer as limpet does") from None
+        if reply.status >= 400:
+            for name in _DRESS:
+                answer.pop(name, None)
         return answer
 
     def _greet(self, server: bytes) -> None:

@@ -98,7 +98,9 @@ async def run(engine: Engine, request: t.RunRequest, caller: Caller) -> t.RunRes
         active = conversation.standing.active
         return active is None or active.block_id != block_id
 
-    await conversation.live.wait_until(is_over, max(0.0, until - time.monotonic()))
+    if not await conversation.live.wait_until(is_over, max(0.0, until - time.monotonic())):
+        # Nobody listened to output: what came since is in the answer all the same.
+        conversation.catch_up()
     block = conversation.find_block(block_id)
     output, truncated = tail_of(engine, conversation, block, request.max_bytes, request.view)
     if block.ts_end is None:

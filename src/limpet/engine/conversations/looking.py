@@ -59,10 +59,13 @@ async def wait_for(
         met = await looked.first(timeout_ms / 1000)
     finally:
         looked.close()
+    if found is not None:
+        if met is None:
+            # Nobody listened to output: the size that is answered is that of now, and what it covers was looked at.
+            conversation.catch_up()
+        return found()
     if met is None:
         return None
-    if found is not None:
-        return found()
     if met.matched is None:
         return Seen(start=conversation.size, end=conversation.size)
     hit, run = met.matched.hit, conversation.live.run
