@@ -15,6 +15,7 @@ from msgspec import inspect
 
 from docs import typed_methods
 from docs.rows import answers_of, is_unset
+from docs.tools_page import tools_page
 from limpet.config import Config
 from limpet.dialects import ROWS
 from limpet.model.errors import CODES
@@ -86,6 +87,7 @@ FIELD_NOTES: Final[dict[tuple[str, str], str]] = {
     "what names no key is text.",
     ("ShellRequest", "text"): "With `send_keys`: typed as it is, before the keys.",
     ("ShellRequest", "secret"): "With `send_keys`: only the length is recorded.",
+    ("ShellResponse", "omitted"): "Of each stream what the texts leave out, for callers that take so much only (MCP).",
     ("ShellResponse", "written"): "Of `send_keys`: how many bytes the terminal has taken.",
     ("SearchRequest", "query"): "Text, as it stands. `query` or `regex`.",
     ("SearchRequest", "regex"): "A pattern in RE2's syntax; `^` and `$` are per line.",
@@ -361,6 +363,7 @@ def pages() -> dict[Path, str]:
         REFERENCE / "configuration.md": configuration_page().rstrip("\n") + "\n",
         REFERENCE / "cli.md": cli_page().rstrip("\n") + "\n",
         **typed_methods.pages(),
+        REFERENCE / "mcp.md": tools_page().rstrip("\n") + "\n",
     }
 
 

@@ -7,9 +7,10 @@ import pytest
 
 from .fifos import Gate, Lifeline
 from .home import Home
+from .mcp import Mcp
 from .surface import Async, Cli, Http, Surface, Sync
 
-SURFACES: dict[str, Callable[[Home], Surface]] = {"http": Http, "async": Async, "sync": Sync, "cli": Cli}
+SURFACES: dict[str, Callable[[Home], Surface]] = {"http": Http, "async": Async, "sync": Sync, "cli": Cli, "mcp": Mcp}
 
 
 @pytest.fixture(scope="session")

@@ -9,10 +9,17 @@ import pytest
 from .every_operation import Tale, operations, tell
 from .home import Home
 from .likeness import Likeness
+from .mcp import Mcp
 from .surface import Async, Cli, Http, InProcess, Surface, Sync
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "operations.md"
-WAYS_IN: dict[str, Callable[[Home], Surface]] = {"async": Async, "sync": Sync, "in-process": InProcess, "cli": Cli}
+WAYS_IN: dict[str, Callable[[Home], Surface]] = {
+    "async": Async,
+    "sync": Sync,
+    "in-process": InProcess,
+    "cli": Cli,
+    "mcp": Mcp,
+}
 
 
 def told(way: Callable[[Home], Surface], *, served: bool) -> Tale:

@@ -39,6 +39,33 @@ def item_text(run: Run, item: Item, read: Read) -> str:
     return (whole_characters(text) if is_cut else text).decode("utf-8", errors="replace")
 
 
+def said(
+    run: Run, name: str, room_bytes: int | None, read: Callable[[int, int], bytes]
+) -> tuple[str, tuple[int, int] | None]:
+    """What came first of a stream, up to the run's `max_output_bytes` over all of them.
+
+    Where there is no room for it: the beginning and the end, a line between them that says what is left out, and where
+    that stands.
+    """
+    stream = run.streams.get(name)
+    if stream is None:
+        return "", None
+    end = stream.bytes if stream.ended_at is None else stream.ended_at
+    kept = stream.kept_up_to(0, stream.head_end)
+    if room_bytes is None or kept <= room_bytes:
+        data = read(0, kept)
+        is_cut = stream.head_end < end or not run.is_over
+        return (whole_characters(data) if is_cut else data).decode("utf-8", errors="replace"), None
+    # A person would look at both ends too; how it ended mostly says more.
+    head = whole_characters(read(0, room_bytes // 4))
+    begin = min(end, max(stream.kept_from, end - (room_bytes - room_bytes // 4)))
+    tail = read(begin, end)
+    begin += len(tail) - len(tail := tail.lstrip(_CONTINUATION))
+    tail = tail if run.is_over else whole_characters(tail)
+    line = f"\n[... {begin - len(head)} bytes left out: {name} from {len(head)} to {begin} ...]\n"
+    return head.decode("utf-8", errors="replace") + line + tail.decode("utf-8", errors="replace"), (len(head), begin)
+
+
 def snippet(run: Run, read: Read) -> str:
     """What was said last on all streams, in the order in which it came."""
     pieces: list[str] = []

@@ -21,6 +21,10 @@ class Caller(msgspec.Struct, frozen=True):
     surface: str
     cwd: str | None = None
     env: dict[str, str] | None = None
+    stays: bool = True
+    """Whether it waits for the end of what it starts; one that does not is told at once how that stands."""
+    room_bytes: int | None = None
+    """How much of one text it can take; what a longer one leaves out is said. None: whatever it is."""
 
 
 class Timeout(msgspec.Struct, frozen=True, kw_only=True):

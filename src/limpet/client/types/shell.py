@@ -43,6 +43,13 @@ class ItemInfo(TypedDict):
     data: dict[str, Any]
 
 
+class Omitted(TypedDict):
+    """Bytes of a stream that a text leaves out in its middle, for a caller without room for them."""
+
+    start: int
+    end: int
+
+
 class ShellParams(TypedDict, total=False):
     """Without `action` the command is waited for; `spawn` leaves it in the background, the others are about a run."""
 
@@ -102,4 +109,5 @@ class ShellAnswer(TypedDict):
     next_seq: int
     has_more: bool
     written: int
+    omitted: dict[str, Omitted]
     ok: Literal[True]

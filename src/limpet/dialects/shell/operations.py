@@ -7,14 +7,13 @@ import msgspec
 
 from limpet.dialects.shell.asking import ask_of, check_action
 from limpet.dialects.shell.send_keys import send_keys
-from limpet.dialects.shell.types import MOST_ITEMS, ItemInfo, ShellRequest, ShellResponse
+from limpet.dialects.shell.types import MOST_ITEMS, ItemInfo, Omitted, ShellRequest, ShellResponse
 from limpet.engine import steering
 from limpet.engine.engine import Engine
 from limpet.engine.live_run import LiveRun
 from limpet.engine.messages import hit_data
 from limpet.engine.reading import read_exactly
-from limpet.engine.shown import item_text, snippet
-from limpet.model.characters import whole_characters
+from limpet.engine.shown import item_text, said, snippet
 from limpet.model.errors import Refusal
 from limpet.model.items import Item, is_hit
 from limpet.model.operation import Caller, Operation
@@ -27,9 +26,9 @@ async def shell(engine: Engine, request: ShellRequest, caller: Caller) -> ShellR
     check_action(request)
     match request.action:
         case "poll":
-            return _polled(engine, engine.find(request.run_id or ""), request)
+            return _polled(engine, engine.find(request.run_id or ""), request, caller)
         case "log":
-            return _page(engine, engine.find(request.run_id or ""), request)
+            return _page(engine, engine.find(request.run_id or ""), request, caller)
         case "kill":
             live = engine.find(request.run_id or "")
             await steering.kill(live, "SIGTERM")
@@ -40,8 +39,12 @@ async def shell(engine: Engine, request: ShellRequest, caller: Caller) -> ShellR
             live = await engine.submit(await ask_of(engine, request, caller))
     if request.action == "spawn" and request.background:
         return _spawned(engine, live)
-    await live.wait_until(lambda run: run.is_over, None)
-    return _polled(engine, live, request) if request.action == "spawn" else _finished(engine, live, request.view)
+    if caller.stays:
+        await live.wait_until(lambda run: run.is_over, None)
+    if request.action == "spawn":
+        return _polled(engine, live, request, caller)
+    told = _told(engine, live, request.view, caller.room_bytes)
+    return told if live.run.is_over else _so_far(engine, live, told)
 
 
 def _spawned(engine: Engine, live: LiveRun) -> ShellResponse:
@@ -52,9 +55,9 @@ def _spawned(engine: Engine, live: LiveRun) -> ShellResponse:
     return msgspec.structs.replace(answer, waiting_for=engine.waits_for(run.run_id))
 
 
-def _polled(engine: Engine, live: LiveRun, request: ShellRequest) -> ShellResponse:
+def _polled(engine: Engine, live: LiveRun, request: ShellRequest, caller: Caller) -> ShellResponse:
     """The run as it stands, what it said last, and its items behind the cursor."""
-    run, page = live.run, _page(engine, live, request)
+    run, page = live.run, _page(engine, live, request, caller)
     last = snippet(run, lambda name, start, end: read_exactly(run, engine.blobs, name, start, end))
     return msgspec.structs.replace(
         _spawned(engine, live),
@@ -75,7 +78,7 @@ def _polled(engine: Engine, live: LiveRun, request: ShellRequest) -> ShellRespon
     )
 
 
-def _page(engine: Engine, live: LiveRun, request: ShellRequest) -> ShellResponse:
+def _page(engine: Engine, live: LiveRun, request: ShellRequest, caller: Caller) -> ShellResponse:
     """Items behind the cursor. The next cursor moves past what the filter left out, too."""
     last_seq = live.run.last_seq
     if request.since_seq > last_seq:
@@ -84,11 +87,15 @@ def _page(engine: Engine, live: LiveRun, request: ShellRequest) -> ShellResponse
     limit = min(request.limit, MOST_ITEMS)
     found = engine.items(live, request.since_seq, limit + 1, request.stream)
     page, has_more = found[:limit], len(found) > limit
-    return ShellResponse(
-        items=[_item(engine, live, item, request.view) for item in page],
-        next_seq=page[-1].seq if has_more else last_seq,
-        has_more=has_more,
-    )
+    shown: list[ItemInfo] = []
+    taken = 0
+    for item in page:
+        shown.append(_item(engine, live, item, request.view))
+        taken += len(shown[-1].text or "")
+        if caller.room_bytes is not None and taken >= caller.room_bytes and len(shown) < len(page):
+            has_more = True
+            break
+    return ShellResponse(items=shown, next_seq=shown[-1].seq if has_more else last_seq, has_more=has_more)
 
 
 def _item(engine: Engine, live: LiveRun, item: Item, view: str) -> ItemInfo:
@@ -104,32 +111,39 @@ def _item(engine: Engine, live: LiveRun, item: Item, view: str) -> ItemInfo:
     return ItemInfo(seq=item.seq, ts=item.ts, kind=item.kind, stream=item.stream or "", text=text)
 
 
-def _finished(engine: Engine, live: LiveRun, view: str) -> ShellResponse:
+def _told(engine: Engine, live: LiveRun, view: str, room_bytes: int | None) -> ShellResponse:
+    """How it ended, or how it stands, with what it said."""
     run = live.run
     started_at = run.started_at or run.finished_at or 0
-    said, complained = _head(engine, live, "pty" if run.rows is not None else "stdout"), _head(engine, live, "stderr")
+    omitted: dict[str, Omitted] = {}
+    texts: dict[str, str] = {}
+    for name, stream in (("stdout", "pty" if run.rows is not None else "stdout"), ("stderr", "stderr")):
+        text, left_out = said(run, stream, room_bytes, partial(read_exactly, run, engine.blobs, stream))
+        texts[name] = to_plain(text) if view == "plain" else text
+        if left_out is not None:
+            omitted[stream] = Omitted(*left_out)
+    finished_at = run.finished_at if run.is_over else engine.clock.now_ms()
     return ShellResponse(
         run_id=run.run_id,
         status=status_of(run),
         exit_code=run.exit_code,
         signal=run.signal,
-        stdout=to_plain(said) if view == "plain" else said,
-        stderr=to_plain(complained) if view == "plain" else complained,
+        stdout=texts["stdout"],
+        stderr=texts["stderr"],
         truncated=run.capped,
         timed_out=run.ended_by == "timeout",
-        duration_ms=max(0, (run.finished_at or started_at) - started_at),
+        duration_ms=max(0, (finished_at or started_at) - started_at) if run.started_at else 0,
         error_message=run.error_message,
+        omitted=omitted or msgspec.UNSET,
     )
 
 
-def _head(engine: Engine, live: LiveRun, name: str) -> str:
-    """What came first of a stream, up to the run's `max_output_bytes` over all of them."""
-    stream = live.run.streams.get(name)
-    if stream is None:
-        return ""
-    data = read_exactly(live.run, engine.blobs, name, 0, stream.kept_up_to(0, stream.head_end))
-    end = stream.bytes if stream.ended_at is None else stream.ended_at
-    return (whole_characters(data) if stream.head_end < end else data).decode("utf-8", errors="replace")
+def _so_far(engine: Engine, live: LiveRun, told: ShellResponse) -> ShellResponse:
+    """It goes on: with the cursor behind all that is told."""
+    spawned = _spawned(engine, live)
+    return msgspec.structs.replace(
+        told, session_id=spawned.session_id, waiting_for=spawned.waiting_for, next_seq=live.run.last_seq
+    )
 
 
 ROWS: Final = (

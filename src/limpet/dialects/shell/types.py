@@ -90,6 +90,13 @@ class ItemInfo(msgspec.Struct, frozen=True, kw_only=True):
     data: dict[str, Any] | Unset = msgspec.UNSET
 
 
+class Omitted(msgspec.Struct, frozen=True):
+    """Bytes of a stream that a text leaves out in its middle, for a caller without room for them."""
+
+    start: int
+    end: int
+
+
 class ShellResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A run that was spawned or looked at, a page of its items, or the result of one that was waited for."""
 
@@ -117,3 +124,4 @@ class ShellResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     next_seq: int | Unset = msgspec.UNSET
     has_more: bool | Unset = msgspec.UNSET
     written: int | Unset = msgspec.UNSET
+    omitted: dict[str, Omitted] | Unset = msgspec.UNSET

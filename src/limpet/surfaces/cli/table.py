@@ -223,6 +223,21 @@ COMMANDS: Final = (
         ),
     ),
     Command(
+        "mcp",
+        "Serve MCP on stdin and stdout: limpet's tools for a coding agent. Clients start it; stdin's end ends it.",
+        ("limpet mcp", "limpet mcp --tools shell,runs"),
+        RUN + "mcp:mcp",
+        (
+            Option(
+                "tools",
+                ("--tools",),
+                "text",
+                "Which tools: agent, shell, pty, sessions, tasks, runs, backlog or all; several with commas.",
+                "SETS",
+            ),
+        ),
+    ),
+    Command(
         "serve",
         "Be the daemon of a home, in the foreground. Other commands start one when they need it.",
         ("limpet serve", "limpet serve --home /srv/limpet --ready-json"),

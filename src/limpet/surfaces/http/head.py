@@ -3,7 +3,7 @@
 import binascii
 from base64 import b64decode
 from collections.abc import Iterable
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -37,6 +37,8 @@ class _Ambient(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cwd: str | None = None
     env: dict[str, str] | None = None
     surface: str = "http"
+    stays: bool = True
+    room_bytes: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 
 _decoder: Final = msgspec.json.Decoder(_Ambient)
@@ -85,4 +87,4 @@ def caller_of(value: bytes) -> Caller:
         ambient = _decoder.decode(b64decode(value, validate=True))
     except (msgspec.MsgspecError, binascii.Error, UnicodeError, RecursionError) as error:
         raise Refusal("invalid_argument", f"the header Limpet-Caller is not base64 of JSON: {error}") from None
-    return Caller(ambient.surface, ambient.cwd, ambient.env)
+    return Caller(ambient.surface, ambient.cwd, ambient.env, ambient.stays, ambient.room_bytes)

@@ -1,0 +1,1 @@
+"""Operations as MCP tools: over stdio (`limpet mcp`), and at `/mcp` of the daemon."""
