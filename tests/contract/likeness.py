@@ -13,6 +13,8 @@ NUMBERS = frozenset(
 )
 # What a caller brings along without saying so: each way in has its own (0.10).
 AMBIENT = frozenset({"env"})
+# MCP gives what it starts a key, so that it can be asked for again.
+OWN_KEYS = re.compile(r"mcp-[0-9a-f]{24}")
 STAMPS = re.compile(r"\bts=\d{13}\b")
 
 
@@ -42,6 +44,8 @@ class Likeness:
             return value if value is None else "<number>"
         if name in AMBIENT:
             return "<ambient>"
+        if name == "key" and isinstance(value, str) and OWN_KEYS.fullmatch(value):
+            return None
         if isinstance(value, dict):
             return {self._text(str(key)): self._plain(inner, str(key)) for key, inner in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
         if isinstance(value, list):
