@@ -23,6 +23,7 @@ from limpet.engine.matching import MatchType, Pattern, compile_pattern, known_pa
 from limpet.engine.news import News
 from limpet.engine.recovery import Recovery
 from limpet.engine.retention import DAY_MS, Pruned, Retention
+from limpet.engine.screens.screens import Screens
 from limpet.engine.sinks import ExecEventSink
 from limpet.engine.starting import Starter, heard
 from limpet.model.errors import Refusal
@@ -75,6 +76,7 @@ class Engine:
         self.conversations: Final = Conversations(self)
         # Where the output of runs is looked through, for whoever asks.
         self.search_threads: Final = ThreadPoolExecutor(2, "limpet-search")
+        self.screens: Final = Screens(self)
         self._store: RunStore
         self._starter: Starter
         self._retention: Retention
@@ -89,6 +91,7 @@ class Engine:
             self.config = self._given_config or Config.load(self.home.config)
             self.blobs = FileBlobs(self.home.path)
             stack.callback(self.blobs.close)
+            stack.callback(self.screens.close)
             stack.callback(self.search_threads.shutdown, wait=False, cancel_futures=True)
             self._loop = asyncio.get_running_loop()
             self._store = self._ground.open_store(self.home, self._hear_of_store)

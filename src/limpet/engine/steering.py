@@ -64,6 +64,12 @@ async def send_signal(live: LiveRun, signal_name: str) -> int:
     return int((await _ask(live, "signal", signal=signal_name))["sent"])
 
 
+async def resize(live: LiveRun, rows: int, cols: int) -> None:
+    """Tells the run's terminal its size; what runs in it is told by the kernel."""
+    _check_running(live)
+    await _ask(live, "resize", rows=rows, cols=cols)
+
+
 async def write(live: LiveRun, data: bytes, *, close: bool, secret: bool, once: Once | None = None) -> int:
     """Returns once the command's side has taken all of it; how many bytes that was."""
     if once is not None and (written := await _written_before(live, once)) is not None:

@@ -32,6 +32,11 @@ def spool_name(run_id: str, attempt: int, stream: str) -> str:
     return f"runs/{run_id}/{attempt}/{stream}.spool"
 
 
+def bare_lf_name(run_id: str, attempt: int) -> str:
+    """The blob with the offsets of those LFs of an attempt's terminal that came without a CR, if there were any."""
+    return f"runs/{run_id}/{attempt}/pty.bare_lf"
+
+
 def parts_of(name: str) -> list[str]:
     """The components of a name: none is empty, `.` or `..`, and none holds a NUL."""
     parts = name.split("/")

@@ -6,8 +6,10 @@ import msgspec
 from msgspec import UNSET
 
 from limpet.engine.conversations.looking import MatchType
+from limpet.engine.screens.screens import REPLAY_BYTES
 from limpet.model.blocks import BlockStatus, EndedBy, Mode
 from limpet.model.operation import Timeout
+from limpet.model.screen import Format, Shown
 
 Unset = msgspec.UnsetType
 Cursor = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
@@ -173,6 +175,17 @@ class StatusResponse(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str
     resets: int
     blocks: int
+
+
+class SnapshotRequest(Of, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`replay_bytes`: how far before the end the replay may begin; a screen that was drawn before that is not seen."""
+
+    format: Format = "text"
+    replay_bytes: Annotated[int, msgspec.Meta(ge=1 << 16, le=1 << 40)] = REPLAY_BYTES
+
+
+class Snapshot(Shown, frozen=True, kw_only=True):
+    resume_cursor: int
 
 
 class ResizeRequest(Of, frozen=True, kw_only=True, forbid_unknown_fields=True):

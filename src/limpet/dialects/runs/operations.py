@@ -88,6 +88,18 @@ def _has_more(run: Run, *, name: str, offset: int) -> bool:
     return stream.bytes > offset or not stream.open
 
 
+async def snapshot(engine: Engine, request: types.SnapshotRequest, _caller: Caller) -> types.Snapshot:
+    live = engine.find(request.run_id)
+    shown, end = await engine.screens.look(live, request.format, request.replay_bytes)
+    return types.Snapshot(**msgspec.structs.asdict(shown), run_id=live.run.run_id, total_bytes=end)
+
+
+async def resize(engine: Engine, request: types.ResizeRequest, _caller: Caller) -> types.ResizeResponse:
+    live = engine.find(request.run_id)
+    await steering.resize(live, request.rows, request.cols)
+    return types.ResizeResponse(run_id=live.run.run_id)
+
+
 async def kill(engine: Engine, request: types.KillRequest, _caller: Caller) -> types.KillResponse:
     live = engine.find(request.run_id)
     await steering.kill(live, check_signal("signal", request.signal))
@@ -144,6 +156,24 @@ ROWS: Final = (
         handle=read,
         summary="Reads a range of a run's output by offset, or its end; can wait for more to come.",
         reads_only=True,
+        repeatable=True,
+    ),
+    Operation(
+        name="runs.snapshot",
+        request=types.SnapshotRequest,
+        response=types.Snapshot,
+        handle=snapshot,
+        summary="Shows what stands on the screen of a run's terminal, as a person would see it.",
+        reads_only=True,
+        repeatable=True,
+    ),
+    Operation(
+        name="runs.resize",
+        request=types.ResizeRequest,
+        response=types.ResizeResponse,
+        handle=resize,
+        summary="Tells a run's terminal its size.",
+        reads_only=False,
         repeatable=True,
     ),
     Operation(

@@ -5,7 +5,9 @@ from typing import Annotated, Literal
 import msgspec
 
 from limpet.engine.engine import Engine
+from limpet.engine.screens.screens import REPLAY_BYTES
 from limpet.model.run import Run
+from limpet.model.screen import Format, Shown
 from limpet.model.status import Status, status_of
 
 Size = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
@@ -163,6 +165,35 @@ class ReadResponse(msgspec.Struct, frozen=True, kw_only=True):
     total_bytes: int
     eof: bool
     base: int
+
+
+class SnapshotRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`replay_bytes`: how far before the end the replay may begin; a screen that was drawn before that is not seen."""
+
+    run_id: str
+    format: Format = "text"
+    replay_bytes: Annotated[int, msgspec.Meta(ge=1 << 16, le=1 << 40)] = REPLAY_BYTES
+
+
+class Snapshot(Shown, frozen=True, kw_only=True):
+    """The screen of a run's terminal, as its stream left it at `total_bytes`."""
+
+    run_id: str
+    total_bytes: int
+
+
+class ResizeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A size for a run's terminal."""
+
+    run_id: str
+    rows: Annotated[int, msgspec.Meta(ge=1, le=65535)]
+    cols: Annotated[int, msgspec.Meta(ge=1, le=65535)]
+
+
+class ResizeResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The terminal has that size."""
+
+    run_id: str
 
 
 class KillRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

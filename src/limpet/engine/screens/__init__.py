@@ -1,0 +1,1 @@
+"""Screens: what a person would see of a terminal, had by replaying what its programs said."""
