@@ -37,16 +37,28 @@ curses.wrapper(draw)
 WIDE = "漢字カナ 🎉 e\u0301 ñ 字 " * 9
 
 
-def raw_bytes(home: Home, run_id: str) -> bytes:
-    """What the terminal was told, put together from its files as their format has it."""
+def raw_bytes(home: Home, run_id: str, end: int | None = None) -> bytes:
+    """What the terminal was told, up to a place in its spool, put together from its files as their format has it."""
     kept = home.path / "runs" / run_id / "1"
-    spool, bare = (kept / "pty.spool").read_bytes(), set[int]()
+    spool, bare = (kept / "pty.spool").read_bytes()[:end], set[int]()
     if (kept / "pty.bare_lf").exists():
         data = (kept / "pty.bare_lf").read_bytes()
         bare = set(struct.unpack(f"<{len(data) // 8}Q", data[: len(data) // 8 * 8]))
     lines = [b"\n" if place in bare else b"\r\n" for place, byte in enumerate(spool) if byte == 10]
     words = spool.split(b"\n")
     return b"".join(word + end for word, end in zip(words, [*lines, b""], strict=True))
+
+
+def sizes(home: Home, run_id: str) -> list[tuple[int, int, int]]:
+    """Each size that the terminal took, and how many bytes it had been told before."""
+    journal = (home.path / "runs" / run_id / "1" / "keeper.journal").read_text()
+    said, found = 0, list[tuple[int, int, int]]()
+    for fact in (json.loads(line.split(" ", 2)[2]) for line in journal.splitlines()):
+        if fact["fact"] == "wrote":
+            said = fact["end"]
+        elif fact["fact"] == "resized":
+            found.append((fact["rows"], fact["cols"], len(raw_bytes(home, run_id, said))))
+    return found
 
 
 def same(snapshot: Answer, pane: tmux.Pane) -> None:
@@ -155,13 +167,16 @@ def test_each_movement_ends_where_tmux_has_it(http: Http, tmp_path: Path, said: 
 def test_sizes_take_effect_where_they_stood_in_the_output(house: Home, http: Http, tmp_path: Path) -> None:
     """Injector: ten thousand sizes, from 1 to 65535, while a program draws."""
     run_id = begin(http, f"vim -u NONE -N -i NONE {shlex.quote(str(many_lines(tmp_path)))}")
-    _, raw = drawn(house, http, run_id, "line 5")
-    pieces: list[bytes | tuple[int, int]] = [raw]
+    drawn(house, http, run_id, "line 5")
     for rows, cols in ((40, 120), (10, 33), (30, 100)):
         http.ok("runs.resize", {"run_id": run_id, "rows": rows, "cols": cols})
-        snapshot, whole = drawn(house, http, run_id, "line")
-        pieces += [(rows, cols), whole[len(raw) :]]
-        raw = whole
+        snapshot, raw = drawn(house, http, run_id, "line")
+    pieces: list[bytes | tuple[int, int]] = []
+    came = 0
+    for rows, cols, before in sizes(house, run_id):
+        pieces += [raw[came:before], (rows, cols)]
+        came = before
+    pieces.append(raw[came:])
     same(snapshot, tmux.shown(tmp_path, pieces))
     assert snapshot["size"] == {"rows": 30, "cols": 100}
     http.ok("runs.kill", {"run_id": run_id})

@@ -33,6 +33,8 @@ from limpet.client.types.pty import (
     PtySendTimeout,
     PtySignalAnswer,
     PtySignalParams,
+    PtySnapshotAnswer,
+    PtySnapshotParams,
     PtyStatusAnswer,
     PtyStatusParams,
     PtyWaitForAnswer,
@@ -110,6 +112,10 @@ class AsyncPty:
         """Runs a command in a conversation's shell and waits for its prompt."""
         return cast("PtyRunAnswer | PtyRunTimeout", await self._ask("pty.run", named(params)))
 
+    async def snapshot(self, **params: Unpack[PtySnapshotParams]) -> PtySnapshotAnswer:
+        """Shows what stands on a conversation's screen, as a person would see it."""
+        return cast("PtySnapshotAnswer", await self._ask("pty.snapshot", named(params)))
+
 
 class SyncPty:
     """A failure raises `limpet.LimpetError`; a wait whose time is over answers `ok: False`."""
@@ -176,3 +182,7 @@ class SyncPty:
     def run(self, **params: Unpack[PtyRunParams]) -> PtyRunAnswer | PtyRunTimeout:
         """Runs a command in a conversation's shell and waits for its prompt."""
         return cast("PtyRunAnswer | PtyRunTimeout", self._ask("pty.run", named(params)))
+
+    def snapshot(self, **params: Unpack[PtySnapshotParams]) -> PtySnapshotAnswer:
+        """Shows what stands on a conversation's screen, as a person would see it."""
+        return cast("PtySnapshotAnswer", self._ask("pty.snapshot", named(params)))

@@ -16,10 +16,14 @@ from limpet.client.types.runs import (
     RunsPruneParams,
     RunsReadAnswer,
     RunsReadParams,
+    RunsResizeAnswer,
+    RunsResizeParams,
     RunsSearchAnswer,
     RunsSearchParams,
     RunsSignalAnswer,
     RunsSignalParams,
+    RunsSnapshotAnswer,
+    RunsSnapshotParams,
     RunsVerifyAnswer,
     RunsVerifyParams,
     RunsWaitAnswer,
@@ -47,6 +51,14 @@ class AsyncRuns:
     async def read(self, **params: Unpack[RunsReadParams]) -> RunsReadAnswer:
         """Reads a range of a run's output by offset, or its end; can wait for more to come."""
         return cast("RunsReadAnswer", await self._ask("runs.read", named(params)))
+
+    async def snapshot(self, **params: Unpack[RunsSnapshotParams]) -> RunsSnapshotAnswer:
+        """Shows what stands on the screen of a run's terminal, as a person would see it."""
+        return cast("RunsSnapshotAnswer", await self._ask("runs.snapshot", named(params)))
+
+    async def resize(self, **params: Unpack[RunsResizeParams]) -> RunsResizeAnswer:
+        """Tells a run's terminal its size."""
+        return cast("RunsResizeAnswer", await self._ask("runs.resize", named(params)))
 
     async def kill(self, **params: Unpack[RunsKillParams]) -> RunsKillAnswer:
         """Ends a run with every process of it: the signal, a grace, then a kill that nothing escapes."""
@@ -94,6 +106,14 @@ class SyncRuns:
     def read(self, **params: Unpack[RunsReadParams]) -> RunsReadAnswer:
         """Reads a range of a run's output by offset, or its end; can wait for more to come."""
         return cast("RunsReadAnswer", self._ask("runs.read", named(params)))
+
+    def snapshot(self, **params: Unpack[RunsSnapshotParams]) -> RunsSnapshotAnswer:
+        """Shows what stands on the screen of a run's terminal, as a person would see it."""
+        return cast("RunsSnapshotAnswer", self._ask("runs.snapshot", named(params)))
+
+    def resize(self, **params: Unpack[RunsResizeParams]) -> RunsResizeAnswer:
+        """Tells a run's terminal its size."""
+        return cast("RunsResizeAnswer", self._ask("runs.resize", named(params)))
 
     def kill(self, **params: Unpack[RunsKillParams]) -> RunsKillAnswer:
         """Ends a run with every process of it: the signal, a grace, then a kill that nothing escapes."""

@@ -12,6 +12,21 @@ class Span(TypedDict):
     end: int
 
 
+class Cursor(TypedDict):
+    """Where the cursor stands, counted from 0: `row` in `rows`, `col` in cells."""
+
+    row: int
+    col: int
+    visible: bool
+
+
+class Size(TypedDict):
+    """"""
+
+    rows: int
+    cols: int
+
+
 class PtyOpenParams(TypedDict, total=False):
     """How it is to begin; `rc` is a file that the shell reads first, the shell is bash if none is named."""
 
@@ -353,3 +368,27 @@ class PtyRunTimeout(TypedDict):
     output: str
     truncated: bool
     resume_cursor: int
+
+
+class PtySnapshotParams(TypedDict, total=False):
+    """`replay_bytes`: how far before the end the replay may begin; a screen that was drawn before that is not seen."""
+
+    conversation_id: Required[str]
+    format: Literal["ansi", "html", "text"]
+    replay_bytes: int
+
+
+class PtySnapshotAnswer(TypedDict):
+    """"""
+
+    format: Literal["ansi", "html", "text"]
+    rows: list[str]
+    screen: str
+    cursor: Cursor
+    title: str
+    alternate_screen: bool
+    size: Size
+    replayed_from: int
+    complete: bool
+    resume_cursor: int
+    ok: Literal[True]

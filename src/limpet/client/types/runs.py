@@ -48,6 +48,21 @@ class RunInfo(TypedDict):
     durable_offset: dict[str, int]
 
 
+class Cursor(TypedDict):
+    """Where the cursor stands, counted from 0: `row` in `rows`, `col` in cells."""
+
+    row: int
+    col: int
+    visible: bool
+
+
+class Size(TypedDict):
+    """"""
+
+    rows: int
+    cols: int
+
+
 class Condition(TypedDict, total=False):
     """One of `exit`, `regex`, `quiet_ms`, `port`, `seq` (an item behind it), `offset` (a byte behind it)."""
 
@@ -203,6 +218,46 @@ class RunsReadAnswer(TypedDict):
     total_bytes: int
     eof: bool
     base: int
+    ok: Literal[True]
+
+
+class RunsSnapshotParams(TypedDict, total=False):
+    """`replay_bytes`: how far before the end the replay may begin; a screen that was drawn before that is not seen."""
+
+    run_id: Required[str]
+    format: Literal["ansi", "html", "text"]
+    replay_bytes: int
+
+
+class RunsSnapshotAnswer(TypedDict):
+    """The screen of a run's terminal, as its stream left it at `total_bytes`."""
+
+    format: Literal["ansi", "html", "text"]
+    rows: list[str]
+    screen: str
+    cursor: Cursor
+    title: str
+    alternate_screen: bool
+    size: Size
+    replayed_from: int
+    complete: bool
+    run_id: str
+    total_bytes: int
+    ok: Literal[True]
+
+
+class RunsResizeParams(TypedDict, total=False):
+    """A size for a run's terminal."""
+
+    run_id: Required[str]
+    rows: Required[int]
+    cols: Required[int]
+
+
+class RunsResizeAnswer(TypedDict):
+    """The terminal has that size."""
+
+    run_id: str
     ok: Literal[True]
 
 
