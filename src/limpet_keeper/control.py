@@ -50,6 +50,7 @@ FIELDS: dict[str, dict[str, tuple[tuple[type, ...], bool]]] = {
         "shells": ((str, type(None)), False),
     },
     "write": {"data": (_TEXT, True), "close": (_FLAG, False), "secret": (_FLAG, False)},
+    "answer": {"data": (_TEXT, True), "of": ((int, type(None)), False)},
     "cancel": {"of": (_NUMBER, True)},
     "resize": {"rows": (_NUMBER, True), "cols": (_NUMBER, True)},
     "signal": {"signal": (_TEXT, True), "to": (_TEXT, False)},

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from limpet_keeper.conversation import Conversation
+    from limpet_keeper.questions import Questions
     from limpet_keeper.tree import Found
 
     Json = dict[str, Any]
@@ -60,6 +61,7 @@ class Keeper:
         # The terminal's other side. Held as long as the command lives: one that closes its own is not hung up for it.
         self._slave_fd = -1
         self.conversation: Conversation | None = None
+        self.questions: Questions | None = None
         self._start_reply: tuple[Connection, float | None]
         # What came while the launcher was becoming the command: applied right after, in order.
         self._held: list[tuple[Connection, Json]] = []
@@ -231,6 +233,10 @@ class Keeper:
             self.stdin = Stdin(self.terminal_fd, True, self.journal, self.loop)
             streams = [Stream(self.terminal_fd, self.spools[0], True)]
             self._converse(streams[0])
+            from limpet_keeper.questions import Questions  # of use to terminals alone
+
+            self.questions = Questions(self)
+            streams[0].look = self.questions.look
         else:
             self.stdin = Stdin(ours.stdin, False, self.journal, self.loop)
             if self.settings.stdin == "null":
@@ -335,6 +341,8 @@ class Keeper:
     def _on_read(self) -> None:
         if self.conversation is not None:
             self.conversation.tell()
+        if self.questions is not None:
+            self.questions.tell()
         if self.phase == DRAINING:
             self.timers.set("quiet", QUIET_S, self._on_drained)
 

@@ -8,6 +8,8 @@ from limpet_keeper.folding import Folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from limpet_keeper.spool import Spool
 
 PIPE_BYTES = 1 << 20
@@ -36,6 +38,8 @@ class Stream:
         self.small_bytes = SMALL_TERMINAL_BYTES if is_terminal else SMALL_PIPE_BYTES
         self.gather_s = GATHER_TERMINAL_S if is_terminal else GATHER_PIPE_S
         self.folder = Folder() if is_terminal else None
+        # Looks at what a terminal is told, and where in the spool that stands.
+        self.look: Callable[[bytes, int, int], None] = lambda _data, _start, _end: None
         os.set_blocking(fd, False)
 
     def read(self, buffer: memoryview) -> int | None:
@@ -62,8 +66,10 @@ class Stream:
             over = not more
             count += more
         if count:
-            folded, bare_places = folder.fold(bytes(buffer[:count]))
+            data, start = bytes(buffer[:count]), self.spool.size
+            folded, bare_places = folder.fold(data)
             self.spool.append(memoryview(folded), bare_places)
+            self.look(data, start, self.spool.size)
             return count
         if over and (rest := folder.rest()):
             self.spool.append(memoryview(rest), [])

@@ -74,6 +74,13 @@ def write(keeper: Keeper, connection: Connection, request: Json) -> None:
     keeper.stdin.submit(Write(connection, request.get("id"), data, close, secret))
 
 
+def answer(keeper: Keeper, connection: Connection, request: Json) -> None:
+    if keeper.questions is None:
+        raise Refused("conflict", "the run has no terminal, or does not run yet")
+    data = binascii.a2b_base64(request["data"])
+    keeper.questions.answer(connection, request.get("id"), data, request.get("of"))
+
+
 def cancel(keeper: Keeper, connection: Connection, request: Json) -> Json:
     if keeper.stdin is None or not keeper.stdin.cancel(connection, request["of"]):
         raise Refused("not_found", f"of: no write {request['of']} of this connection waits")
@@ -154,6 +161,7 @@ REQUESTS: dict[str, Request] = {
     "hello": hello,
     "start": start,
     "write": write,
+    "answer": answer,
     "cancel": cancel,
     "resize": resize,
     "signal": send_signal,

@@ -170,7 +170,11 @@ def test_sizes_take_effect_where_they_stood_in_the_output(house: Home, http: Htt
     drawn(house, http, run_id, "line 5")
     for rows, cols in ((40, 120), (10, 33), (30, 100)):
         http.ok("runs.resize", {"run_id": run_id, "rows": rows, "cols": cols})
-        snapshot, raw = drawn(house, http, run_id, "line")
+        drawn(house, http, run_id, "line")
+    # While a program has not drawn for a size, each terminal shows what it likes.
+    keys = ["C-l", ":echo 'drawn'.' anew'", "Enter"]
+    http.ok("shell", {"action": "send_keys", "run_id": run_id, "keys": keys})
+    snapshot, raw = drawn(house, http, run_id, "drawn anew")
     pieces: list[bytes | tuple[int, int]] = []
     came = 0
     for rows, cols, before in sizes(house, run_id):

@@ -176,7 +176,18 @@ def conversation(run: Recording) -> None:
         assert run.keeper.named("suspicious")
 
 
-CASES = (plain, failed_start, kill_with_survivors, killed, terminal, hole, torn, stalled, conversation)
+def asking(run: Recording) -> None:
+    """A program that asks its terminal where the cursor stands, is answered, and says what it heard."""
+    script = r"stty raw -echo; printf '\033[5;7H\033[6n'; dd bs=1 count=6 2>/dev/null | tr '\033' E; stty sane"
+    run.start("/bin/sh", "-c", script, size=(24, 80))
+    run.keeper.wait_fact("asked")
+    asked = run.keeper.named("asked")[0]
+    assert run.keeper.call("answer", data="G1s1OzdS", of=asked["end"])["ok"]
+    run.finish()
+    assert run.keeper.spool("pty").endswith(b"E[5;7R")
+
+
+CASES = (plain, failed_start, kill_with_survivors, killed, terminal, hole, torn, stalled, conversation, asking)
 
 
 def record_one(case: Callable[[Recording], None], into: Path) -> Path:

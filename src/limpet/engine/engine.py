@@ -23,6 +23,7 @@ from limpet.engine.matching import MatchType, Pattern, compile_pattern, known_pa
 from limpet.engine.news import News
 from limpet.engine.recovery import Recovery
 from limpet.engine.retention import DAY_MS, Pruned, Retention
+from limpet.engine.screens.answering import Answering
 from limpet.engine.screens.screens import Screens
 from limpet.engine.sinks import ExecEventSink
 from limpet.engine.starting import Starter, heard
@@ -77,6 +78,7 @@ class Engine:
         # Where the output of runs is looked through, for whoever asks.
         self.search_threads: Final = ThreadPoolExecutor(2, "limpet-search")
         self.screens: Final = Screens(self)
+        self.answering: Final = Answering(self)
         self._store: RunStore
         self._starter: Starter
         self._retention: Retention
@@ -162,6 +164,8 @@ class Engine:
             self._store.put(live.run, status_of(live.run), items, live.place())
             if live.run.watch:
                 self._recovery.follow(live)
+            if live.questions:
+                self.answering.hear(live)
             self.news.hear(live, items, is_recalled=self._recovery.is_adopting)
         if live.run.is_over:
             self._tidy_later(live)

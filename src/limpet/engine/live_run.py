@@ -8,7 +8,18 @@ from typing import Final
 
 from limpet.engine import clock
 from limpet.engine.link import KeeperLink
-from limpet.model.facts import AnyFact, DaemonFact, Ended, Looked, Requeued, Stdin, Submitted, Synced, Wrote
+from limpet.model.facts import (
+    AnyFact,
+    DaemonFact,
+    Ended,
+    Looked,
+    Requeued,
+    Stdin,
+    Submitted,
+    Synced,
+    TerminalAsked,
+    Wrote,
+)
 from limpet.model.items import Item, Place, take_in
 from limpet.model.merge import merge_attempts
 from limpet.model.run import Run
@@ -44,6 +55,8 @@ class LiveRun:
         self.on_fact: Callable[[AnyFact], None] = lambda _fact: None
         # In the order in which they came.
         self._waiting: dict[asyncio.Future[None], None] = {}
+        # What its programs asked their terminal, and nobody has seen to yet.
+        self.questions: list[TerminalAsked] = []
         self._listeners = 0
         self._heard_until: asyncio.TimerHandle | None = None
         self._unread_since: asyncio.TimerHandle | None = None
@@ -112,6 +125,8 @@ class LiveRun:
         self.run, items = take_in(self.run, fact)
         if isinstance(fact, Wrote):
             self.last_output_s = clock.passed_s()
+        elif isinstance(fact, TerminalAsked):
+            self.questions.append(fact)
         self.on_fact(fact)
         return items
 

@@ -196,6 +196,13 @@ class Prompt(Fact, frozen=True, kw_only=True, tag="prompt"):
     suspicious: int | None = None
 
 
+class TerminalAsked(Fact, frozen=True, kw_only=True, tag="asked"):
+    """What stands at [start, end) of the spool seems to ask the terminal something; line mode was off."""
+
+    start: int
+    end: int
+
+
 class Suspicious(Fact, frozen=True, kw_only=True, tag="suspicious"):
     offset: int
     why: str
@@ -365,6 +372,7 @@ KeeperFact = (
     | Delivered
     | Prompt
     | Suspicious
+    | TerminalAsked
 )
 DaemonFact = (
     Submitted

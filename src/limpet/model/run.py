@@ -134,7 +134,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 # What a run takes over from what was asked, under the same names.
 ASKED_FIELDS: Final = tuple(name for name in Submitted.__struct_fields__ if name not in ("n", "at", "after"))
 ONLY_LOGGED: Final = (
-    "stdin, stdin_closed, signalled, killing, missed: facts that change no state; those of blocks: limpet.model.blocks"
+    "stdin, stdin_closed, signalled, killing, missed, asked: facts that change no state; of blocks: limpet.model.blocks"
 )
 
 

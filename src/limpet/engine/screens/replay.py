@@ -10,7 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from limpet.engine.reading import read_exactly
-from limpet.model.facts import Prompt, Resized, Submitted, Wrote
+from limpet.model.facts import Prompt, Resized, Submitted, TerminalAsked, Wrote
 from limpet.store.blobs import bare_lf_name
 from limpet.store.journals import JournalReader
 from limpet.store.run_directory import RunDirectory
@@ -27,6 +27,8 @@ _LINE_BYTES: Final = 4096
 _ENTRY_BYTES: Final = 8
 # Of sizes with no output between them, so many last ones count: nobody saw the others.
 _SIZES_AT_ONCE: Final = 8
+# So many answers wait for whoever asked for them.
+_ANSWERS: Final = 64
 
 
 class Replay:
@@ -46,6 +48,9 @@ class Replay:
         # What is still to come: sizes, and what is left out, by where in the stream; and how far the journal goes.
         self._sizes: deque[tuple[int, int, int]] = deque()
         self._hidden: deque[tuple[int, int]] = deque()
+        self._asked: deque[tuple[int, int]] = deque()
+        # By where a question ends: what the program is to be told. Replies to all else go nowhere.
+        self.answers: dict[int, bytes] = {}
         self._said = self.begins_at
         self._bare_place: int | None = None
         self._is_new = True
@@ -72,6 +77,7 @@ class Replay:
                 return
             else:
                 coming = [each[0][0] for each in (self._sizes, self._hidden) if each]
+                coming += [place for place in self._next_question() if place > self.position]
                 self._feed(run, min(end, self.position + _CHUNK_BYTES, *coming))
 
     def _begin(self, run: Run, end: int) -> None:
@@ -95,6 +101,8 @@ class Replay:
                     self._said = base + fact.end
                 case Resized():
                     self._sizes.append((self._said, fact.rows, fact.cols))
+                case TerminalAsked():
+                    self._asked.append((base + fact.start, base + fact.end))
                 case Prompt():
                     self._hidden.append((base + fact.start, base + fact.end))
                 case _:
@@ -111,6 +119,17 @@ class Replay:
         data = read_exactly(run, self._blobs, STREAM, self.position, end)
         self.emulator.feed(self._unfolded(data))
         self.position = end
+        replies = self.emulator.take_replies()
+        if (question := self._next_question()) and question[1] == end:
+            self.answers[end] = replies
+            while len(self.answers) > _ANSWERS:
+                self.answers.pop(next(iter(self.answers)))
+
+    def _next_question(self) -> tuple[int, ...]:
+        """Where the question begins and ends that is next, or has just ended."""
+        while self._asked and self._asked[0][1] < self.position:
+            self._asked.popleft()
+        return self._asked[0] if self._asked else ()
 
     def _unfolded(self, data: bytes) -> bytes:
         """The bytes as the terminal had them: a CR before each LF that did not come without one."""

@@ -46,6 +46,14 @@ class Screens:
         shown = show(replay.emulator.picture(), format, replayed_from=replay.first, complete=replay.is_complete)
         return shown, replay.position
 
+    async def reply(self, live: LiveRun, end: int, replay_bytes: int) -> bytes:
+        """What a terminal answers to what was said up to `end`."""
+
+        def answer() -> bytes:
+            return self.replayed(live.run, live.directory, replay_bytes).answers.pop(end, b"")
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, answer)
+
     def replayed(self, run: Run, directory: RunDirectory, replay_bytes: int) -> Replay:
         """The run's screen up to now. In this object's thread only."""
         replay = self._kept.pop(run.run_id, None)
