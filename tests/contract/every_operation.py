@@ -132,6 +132,13 @@ def _input(tale: Tale) -> None:
     tale.ok("shell", action="send_keys", run_id=run_id, text="it", keys=["Enter"])
     tale.ok("runs.wait", run_ids=[run_id], **{"for": [{"regex": "it\n"}]}, timeout_ms=WITHIN_MS)
     tale.ok("runs.read", run_id=run_id, stream="pty")
+    tale.ok("runs.resize", run_id=run_id, rows=10, cols=30)
+    tale.refused("invalid_argument", "runs.resize", run_id=run_id, rows=0, cols=30)
+    tale.refused("not_found", "runs.resize", run_id="nosuchrun", rows=1, cols=1)
+    for asked in ({}, {"format": "ansi"}, {"format": "html", "replay_bytes": 1 << 20}):
+        tale.ok("runs.snapshot", run_id=run_id, **asked)
+    tale.refused("invalid_argument", "runs.snapshot", run_id=run_id, format="png")
+    tale.refused("not_found", "runs.snapshot", run_id="nosuchrun")
     tale.unsaid("runs.kill", lambda answer: answer["status"] == "killed", run_id=run_id)
     tale.refused("conflict", "runs.write", run_id=run_id, text="late")
     tale.refused("not_found", "runs.write", run_id="nosuchrun", text="x")
@@ -205,6 +212,9 @@ def _talking(tale: Tale) -> None:
     tale.refused("invalid_argument", "pty.send", **talk)
     tale.ok("pty.resize", **talk, rows=30, cols=100)
     tale.refused("invalid_argument", "pty.resize", **talk, rows=0, cols=100)
+    tale.ok("pty.snapshot", **talk)
+    tale.refused("invalid_argument", "pty.snapshot", **talk, replay_bytes=1)
+    tale.refused("not_found", "pty.snapshot", conversation_id="nosuch")
     tale.refused("too_large", "pty.exec_block", **talk, cmd=": " + "x" * (1 << 20))
     tale.refused("invalid_argument", "pty.exec_block", **talk, cmd="a", cwd=5)
 
