@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from limpet_keeper.keeper import Keeper
 
 # Each stands in a question, and in little else. Who answers looks closer.
-SIGNS = (b"\x1b[c", b"\x1b[0c", b"\x1b[>", b"\x1b[=", b"\x1bZ", b"\x1b[5n", b"\x1b[6n", b"\x1b[?6n", b"\x1bP", b"\x1b_")
-SIGNS += (b"\x1b[14t", b"\x1b[16t", b"\x1b[18t", b"\x1b[?u", b"$p", b"996n", b";?")
+SIGNS = (
+    *(b"\x1b[c", b"\x1b[0c", b"\x1b[>", b"\x1b[=", b"\x1bZ", b"\x1b[5n", b"\x1b[6n", b"\x1b[?6n", b"996n"),
+    *(b"\x1b[14t", b"\x1b[16t", b"\x1b[18t", b"\x1b[?u", b"$p", b"\x1bP", b"\x1b_", b";?"),
+)
 OVERLAP_BYTES = 16
 MOST_ANSWER_BYTES = 4096
 
