@@ -40,8 +40,8 @@ CONFIGURATION_HEAD: Final = f"""# Configuration
 {WRITTEN}
 `<home>/config.toml`, read when the daemon starts; below it, key by key, `$XDG_CONFIG_HOME/limpet/config.toml`
 (`~/.config/limpet/config.toml`), which holds for all homes of a user. Above both stands the environment of the daemon:
-`LIMPET_RUN_SYNC_MS` for `run.sync_ms` (not for tables). An unknown key or a wrong type is refused at start, naming the
-key.
+`LIMPET_RUN_SYNC_MS` for `run.sync_ms`, lists with commas (not for tables). An unknown key or a wrong type is refused at
+start, naming the key.
 
 The home is `LIMPET_HOME`, else `$XDG_STATE_HOME/limpet`, else `~/.local/state/limpet`.
 """
@@ -100,6 +100,7 @@ FIELD_NOTES: Final[dict[tuple[str, str], str]] = {
     ("TakeResponse", "pruned"): "How many went with runs that were pruned since that was acked last.",
     ("Message", "id"): "The same however often it is handed out: the run, and the `seq` of the item there.",
     ("Message", "snippet"): "What the run had said last when it was found.",
+    ("StatusResponse", "url"): "Where the daemon listens on TCP, if it does.",
     ("StatusResponse", "backlog"): "How many messages wait, over all sessions.",
     ("SinkState", "dropped"): "Events of status and output that did not fit into its queue.",
     ("SinkState", "given_up"): "Hits that it failed for too long to take.",
@@ -147,6 +148,13 @@ CONFIG_NOTES: Final[dict[str, str]] = {
     "retention.check_s": "How often that is looked at.",
     "backlog.lease_s": "How long messages that were taken are left to whoever took them; then they come back.",
     "backlog.max_messages": "How many wait for each session; past it the oldest go, and the next take says how many.",
+    "http.host": "Where TCP is listened on, where `http.port` or `limpet serve --port` asks for it.",
+    "http.port": "The TCP port; 0 picks a free one. null: no TCP, only the socket.",
+    "http.allow_remote": "Whether `http.host` may be an address that other machines can reach.",
+    "http.hosts": "Names by which callers reach the server, beside its addresses: `box.example`, or with another port "
+    "`box.example:8443`. No other Host is let in.",
+    "http.origins": "Pages that may call, beside the server's own: `https://tools.example`.",
+    "http.max_connections": "How many TCP connections at once, and never more than half of the daemon's open files.",
     "sinks.queue": "How many events wait for each sink. Hits that do not fit wait on disk, the rest is dropped.",
     "sinks.webhook.url": "Where to post, http or https. No redirect is followed, no proxy used.",
     "sinks.webhook.secret": "What posts are signed with.",

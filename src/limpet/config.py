@@ -81,6 +81,21 @@ class SinksConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     webhook: list[WebhookConfig] = []
 
 
+HostName = Annotated[str, msgspec.Meta(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?$")]
+Origin = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z][A-Za-z0-9+.-]*://[^\s/@,]+$")]
+
+
+class HttpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[http]`: whether the daemon listens on TCP too, and who may come in there."""
+
+    host: Annotated[str, msgspec.Meta(min_length=1)] = "127.0.0.1"
+    port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] | None = None
+    allow_remote: bool = False
+    hosts: tuple[HostName, ...] = ()
+    origins: tuple[Origin, ...] = ()
+    max_connections: Annotated[int, msgspec.Meta(ge=1, le=1 << 20)] = 1000
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All of it. `LIMPET_RUN_SYNC_MS` and the like stand above the home's file, that above the user's."""
 
@@ -89,6 +104,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     retention: RetentionConfig = RetentionConfig()
     backlog: BacklogConfig = BacklogConfig()
     sinks: SinksConfig = SinksConfig()
+    http: HttpConfig = HttpConfig()
 
     @classmethod
     def load(cls, path: Path) -> "Config":
@@ -124,11 +140,21 @@ def _read(path: Path) -> tuple[str, _Tables]:
 def _environment(config: type[Config]) -> tuple[str, _Tables]:
     tables: _Tables = {}
     for table in config.__struct_fields__:
-        for key in getattr(config(), table).__struct_fields__:
+        defaults = getattr(config(), table)
+        for key in defaults.__struct_fields__:
             value = os.environ.get(f"{_PREFIX}{table}_{key}".upper())
             if value is not None and key not in ("env", "webhook"):
-                tables.setdefault(table, {})[key] = int(value) if value.isdigit() else value
+                tables.setdefault(table, {})[key] = _value(value, getattr(defaults, key))
     return "the environment (LIMPET_...)", tables
+
+
+def _value(text: str, default: Any) -> Any:
+    """A variable's text as a file would have it: what is wrong with it the types say."""
+    if isinstance(default, bool):
+        return {"true": True, "false": False}.get(text, text)
+    if isinstance(default, tuple):
+        return [each.strip() for each in text.split(",") if each.strip()]
+    return int(text) if text.isdigit() else text
 
 
 def webhook_name(webhook: WebhookConfig) -> str:

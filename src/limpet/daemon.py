@@ -5,9 +5,10 @@ import json
 import logging
 import os
 import signal
+import socket
 import sys
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +23,8 @@ from limpet.model.operation import Caller, answer_of, convert
 from limpet.surfaces.http.app import build
 from limpet.surfaces.http.serve import listen
 from limpet.surfaces.http.serve import serve as serve_http
+from limpet.surfaces.http.tcp import listen_tcp, url_of
+from limpet.surfaces.http.token import token_of
 
 
 class InProcess(AsyncMethods):
@@ -66,15 +69,25 @@ async def open(  # noqa: A001
         yield InProcess(engine)
 
 
-def serve(*, home: str | os.PathLike[str] | None = None, ready_json: bool = False) -> int:
-    """Runs the daemon of a home in the foreground until it is told to stop; its exit code. A refusal says why not."""
+def serve(
+    *,
+    home: str | os.PathLike[str] | None = None,
+    ready_json: bool = False,
+    host: str | None = None,
+    port: int | None = None,
+    allow_remote: bool = False,
+) -> int:
+    """Runs the daemon of a home in the foreground until it is told to stop; its exit code. A refusal says why not.
+
+    It listens on TCP when a `host` or a `port` is given here or a port in the configuration (`http.port`).
+    """
     _log_to_stderr()
     run = asyncio.run
     if sys.platform in ("linux", "darwin"):
         import uvloop
 
         run = uvloop.run
-    run(_serve(Path(find_home(home)), ready_json=ready_json))
+    run(_serve(Path(find_home(home)), ready_json=ready_json, host=host, port=port, allow_remote=allow_remote))
     return 0
 
 
@@ -87,28 +100,41 @@ def _log_to_stderr() -> None:
     log.setLevel(logging.INFO)
 
 
-async def _serve(home: Path, *, ready_json: bool) -> None:
-    async with Engine(home) as engine:
+async def _serve(home: Path, *, ready_json: bool, host: str | None, port: int | None, allow_remote: bool) -> None:
+    async with AsyncExitStack() as stack:
+        engine = await stack.enter_async_context(Engine(home))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, engine.stop_asked.set)
-        listener = listen(engine.home.socket)
-        try:
-            app = build(ROWS, engine)
-            serving = asyncio.ensure_future(serve_http(app, listener, stop=engine.stop_asked))
-            _announce(engine, ready_json=ready_json)
-            await serving
-        finally:
-            engine.home.socket.unlink(missing_ok=True)
-            listener.close()
+        http = engine.config.http
+        listeners: list[socket.socket] = []
+        token = None
+        if host is not None or port is not None or http.port is not None:
+            token = token_of(engine.home.token)
+            named = host if host is not None else http.host
+            asked = port if port is not None else http.port or 0
+            listeners.append(
+                stack.enter_context(listen_tcp(named, asked, allow_remote=allow_remote or http.allow_remote))
+            )
+            engine.url = url_of(listeners[0], named)
+        listeners.append(stack.enter_context(listen(engine.home.socket)))
+        stack.callback(engine.home.socket.unlink, missing_ok=True)
+        app = build(ROWS, engine, token=token, hosts=http.hosts, origins=http.origins)
+        serving = asyncio.ensure_future(
+            serve_http(app, *listeners, stop=engine.stop_asked, max_remote=http.max_connections)
+        )
+        _announce(engine, ready_json=ready_json)
+        await serving
 
 
 def _announce(engine: Engine, *, ready_json: bool) -> None:
     home, socket = str(engine.home.path), str(engine.home.socket)
     if ready_json:
-        line = json.dumps({"event": "ready", "pid": os.getpid(), "socket": socket, "url": None, "home": home})
+        said = {"event": "ready", "pid": os.getpid(), "socket": socket, "url": engine.url, "home": home}
+        line = json.dumps(said)
     else:
-        line = f"limpet serves {home} (pid {os.getpid()}); stop it with Ctrl-C or `limpet stop`: runs go on"
+        place = home if engine.url is None else f"{home} and {engine.url}"
+        line = f"limpet serves {place} (pid {os.getpid()}); stop it with Ctrl-C or `limpet stop`: runs go on"
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
     if ready_json:

@@ -64,6 +64,8 @@ class Engine:
         # Set by whoever wants this engine's process to end; the value says whether runs are to end with it.
         self.stop_asked = asyncio.Event()
         self.stop_kills_runs = False
+        # Where this engine can be reached over TCP, as whoever listens there says.
+        self.url: str | None = None
         self._live: dict[str, LiveRun] = {}
         self._starting: dict[str, asyncio.Future[LiveRun]] = {}
         # Runs that are over and whose secrets are still there.

@@ -28,6 +28,7 @@ class Home:
         self.conversations = self.path / "conversations"
         self.pruned = self.path / "pruned.journal"
         self.socket = self.path / "daemon.sock"
+        self.token = self.path / "token"
         self.log = self.path / "daemon.log"
         self.boot = self.path / "boot"
         self._lock_fd = -1

@@ -44,6 +44,7 @@ class DaemonStatusAnswer(TypedDict):
     version: str
     home: str
     socket: str
+    url: str | None
     uptime_ms: int
     runs: Counts
     backlog: int

@@ -29,6 +29,7 @@ class StatusResponse(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     home: str
     socket: str
+    url: str | None
     uptime_ms: int
     runs: Counts
     backlog: int
@@ -73,6 +74,7 @@ async def status(engine: Engine, _request: StatusRequest, _caller: Caller) -> St
         version=VERSION,
         home=str(engine.home.path),
         socket=str(engine.home.socket),
+        url=engine.url,
         uptime_ms=engine.clock.passed_ms(),
         runs=Counts(**engine.counts()),
         backlog=engine.news.backlog.count,

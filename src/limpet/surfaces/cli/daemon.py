@@ -19,15 +19,23 @@ from limpet.surfaces.cli.say import note, say_json, visible
 from limpet.surfaces.cli.wait import ended
 
 _PEER: Final = struct.Struct("3i")
+_PORT_MAX: Final = 65_535
 _GONE_S: Final = 30.0
 _ANSWER_S: Final = 10.0
 
 
-def serve(*, ready_json: bool, home: str | None, detach: bool) -> int:
+def serve(
+    *, ready_json: bool, home: str | None, host: str | None, port: str | None, allow_remote: bool, detach: bool
+) -> int:
     """Is the daemon until it is told to stop. One that has detached tells its starter when it cannot."""
+    if port is not None and not (port.isascii() and port.isdigit() and int(port) <= _PORT_MAX):
+        note(f"`--port`: {port!r} is no port: give a number up to {_PORT_MAX}, 0 for a free one")
+        return 2
     try:
         daemon: Any = import_module("limpet.daemon")  # by name: it stands above the surfaces
-        return int(daemon.serve(home=find_home(home), ready_json=ready_json))
+        number = None if port is None else int(port)
+        asked = {"host": host, "port": number, "allow_remote": allow_remote}
+        return int(daemon.serve(home=find_home(home), ready_json=ready_json, **asked))
     except Refusal as refusal:
         if detach:
             say_json({"event": "failed", **refusal.answer()})
@@ -49,6 +57,8 @@ def status(*, as_json: bool) -> int:
         return 0
     runs: dict[str, int] = told.get("runs", {})
     print(f"limpet {told['version']}, pid {told['pid']}, up {told['uptime_ms'] // 1000} s")
+    if told.get("url") is not None:
+        print(f"url {visible(str(told['url']))}")
     print(f"home {visible(str(told['home']))}, {runs.get('running', 0)} runs going on, {runs.get('total', 0)} kept")
     return 0
 

@@ -240,11 +240,14 @@ COMMANDS: Final = (
     Command(
         "serve",
         "Be the daemon of a home, in the foreground. Other commands start one when they need it.",
-        ("limpet serve", "limpet serve --home /srv/limpet --ready-json"),
+        ("limpet serve", "limpet serve --port 0 --ready-json"),
         RUN + "daemon:serve",
         (
             Option("ready_json", ("--ready-json",), "flag", "Say in one line of JSON on stdout when it is ready."),
             Option("home", ("--home",), "text", "The home to serve instead of LIMPET_HOME.", "DIR"),
+            Option("host", ("--host",), "text", "Listen on TCP too, at this address (default 127.0.0.1).", "HOST"),
+            Option("port", ("--port",), "text", "Listen on TCP too, at this port; 0 picks a free one.", "PORT"),
+            Option("allow_remote", ("--allow-remote",), "flag", "Let HOST be one that other machines can reach."),
             Option("detach", ("--detach",), "flag", "Leave the process that started it.", hidden=True),
         ),
     ),

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import resource
 import socket
 import struct
 from typing import Any, Final, cast
@@ -21,17 +20,16 @@ from limpet.surfaces.http.gate import Names
 from limpet.surfaces.http.head import CALL, without_token
 from limpet.surfaces.http.hot import Hot
 from limpet.surfaces.http.problem import MEDIA_TYPE, problem
+from limpet.surfaces.http.seats import FEW_DESCRIPTORS, LAST_DESCRIPTORS, Seats
 from limpet.surfaces.http.slow import Deadlines
 
 LOCAL_HEAD_MAX_BYTES: Final = 4 * 1024 * 1024
 """On the Unix socket a caller's whole environment travels in the head."""
 REMOTE_HEAD_MAX_BYTES: Final = 32 * 1024
-# So few descriptors are left to runs: who comes now is told so as soon as it asks, and the last ones before that.
-FEW_DESCRIPTORS: Final = 16
-LAST_DESCRIPTORS: Final = 6
+REMOTE_IDLE_S: Final = 75
 _CROWDED: Final = Refusal(
     "unavailable",
-    "too many connections for the daemon's limit of open files: close some, ask again, or raise the limit",
+    "too many connections: close some and ask again, or raise the limit of open files (and `http.max_connections`)",
     reason="too_many_connections",
 )
 _CALL: Final = CALL.encode()
@@ -44,13 +42,15 @@ class Connection(HttpToolsProtocol):
 
     cycle: Any  # uvicorn's own, or a Hot
 
-    def __init__(self, app: App, config: Config, state: ServerState, deadlines: Deadlines) -> None:
+    def __init__(self, app: App, config: Config, state: ServerState, deadlines: Deadlines, seats: Seats) -> None:
         super().__init__(config, state, {})
         self.gone: Final[asyncio.Future[None]] = self.loop.create_future()
         self._app: Final = app
         self._calls: Final = app.calls
         self._deadlines: Final = deadlines
+        self._seats: Final = seats
         self._names: Names = frozenset()
+        self._is_remote = False
         self._head_max_bytes = REMOTE_HEAD_MAX_BYTES
         self._in_head = False
         self._head_bytes = 0
@@ -65,27 +65,34 @@ class Connection(HttpToolsProtocol):
         """Lets in who may come in: on a Unix socket the daemon's own user, and root."""
         super().connection_made(transport)
         peer: socket.socket = transport.get_extra_info("socket")
-        left = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - peer.fileno()
+        is_remote = peer.family != socket.AF_UNIX
+        if is_remote:
+            self._names = self._app.gate.names(peer.getsockname())
+            self._is_remote = True
+            self.timeout_keep_alive = REMOTE_IDLE_S
+            self._slow = True  # one that connects and says nothing has no more time than one that says it slowly
+            self._deadlines.head(self)
+        has_seat = not is_remote or self._seats.take_remote(peer)
+        left = self._seats.left_after(peer)
         if left <= FEW_DESCRIPTORS:
             self._is_crowded = True
             self._deadlines.head(self)
-        if left <= LAST_DESCRIPTORS:
+        if left <= LAST_DESCRIPTORS or not has_seat:
             self._end(503, _CROWDED)
-            return
-        if peer.family != socket.AF_UNIX:
-            self._names = self._app.gate.names(peer.getsockname())
-            return
-        self._names = None
-        self._head_max_bytes = LOCAL_HEAD_MAX_BYTES
-        _, uid, _ = _PEER.unpack(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
-        if uid not in (os.geteuid(), 0):
-            _log.warning("refused a connection of uid %d", uid)
-            transport.abort()
+        elif not is_remote:
+            self._names = None
+            self._head_max_bytes = LOCAL_HEAD_MAX_BYTES
+            _, uid, _ = _PEER.unpack(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+            if uid not in (os.geteuid(), 0):
+                _log.warning("refused a connection of uid %d", uid)
+                transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The caller has gone: what waits for it lets go."""
         super().connection_lost(exc)
         self._deadlines.whole(self)
+        if self._is_remote:
+            self._seats.leave_remote()
         if self._running is not None and self._running.task is not None:
             self._running.disconnected = True
             self._running.task.cancel()

@@ -25,6 +25,7 @@ WRONG_TOKENS_A_S: Final = 100.0
 _LOG_EVERY_S: Final = 60.0
 # No name of the public DNS has one label, so no page can have its own name point at whoever forwards the socket.
 _LOCAL_HOST: Final = re.compile(rb"(?:[a-z0-9_-]*|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?", re.IGNORECASE)
+_PORT: Final = re.compile(rb":\d+$")
 _log: Final = logging.getLogger("limpet.http")
 
 Names = frozenset[bytes] | None
@@ -56,7 +57,8 @@ class Gate:
         """What may stand in Host on a connection to this address of ours; `localhost` only where it leads to us."""
         known = self._names.get(address)
         if known is None:
-            known = self._names[address] = names_of(address) | self._hosts
+            with_port = {host + b":%d" % address[1] for host in self._hosts if not _PORT.search(host)}
+            known = self._names[address] = names_of(address) | self._hosts | with_port
         return known
 
     def admit(self, method: bytes, target: bytes, headers: Headers, names: Names, *, upgrade: bool = False) -> Caller:

@@ -12,16 +12,18 @@ from uvicorn.server import ServerState
 from limpet.model.version import VERSION
 from limpet.surfaces.http.app import App
 from limpet.surfaces.http.connection import Connection
+from limpet.surfaces.http.seats import Seats
 from limpet.surfaces.http.slow import Deadlines
 
 GRACE_S: Final = 2.0
 BACKLOG: Final = 4096
+MAX_REMOTE: Final = 1000
 
 
 class Server:
     """Listening sockets and their connections: uvicorn's protocol, not its loop, which wakes ten times a second."""
 
-    def __init__(self, app: App, *listeners: socket.socket) -> None:
+    def __init__(self, app: App, *listeners: socket.socket, max_remote: int = MAX_REMOTE) -> None:
         self._app: Final = app
         self._listeners: Final = listeners
         self._state: Final = ServerState()
@@ -42,6 +44,7 @@ class Server:
         )
         self._servers: list[asyncio.Server] = []
         self._deadlines: Final = Deadlines()
+        self._seats: Final = Seats(max_remote)
 
     async def start(self) -> None:
         """Begins to accept."""
@@ -78,7 +81,7 @@ class Server:
         self._servers = []
 
     def _connection(self) -> Connection:
-        return Connection(self._app, self._config, self._state, self._deadlines)
+        return Connection(self._app, self._config, self._state, self._deadlines, self._seats)
 
     def _open(self) -> list[Connection]:
         return [connection for connection in self._state.connections if isinstance(connection, Connection)]
@@ -102,9 +105,14 @@ def listen(path: Path) -> socket.socket:
     return listener
 
 
-async def serve(app: App, *listeners: socket.socket, stop: asyncio.Event | None = None) -> None:
-    """Serves until `stop` is set, or until it is cancelled; either way callers are told before it returns."""
-    server = Server(app, *listeners)
+async def serve(
+    app: App, *listeners: socket.socket, stop: asyncio.Event | None = None, max_remote: int = MAX_REMOTE
+) -> None:
+    """Serves until `stop` is set, or until it is cancelled; either way callers are told before it returns.
+
+    On TCP not more than `max_remote` connections are open at once.
+    """
+    server = Server(app, *listeners, max_remote=max_remote)
     await server.start()
     try:
         await (stop or asyncio.Event()).wait()
