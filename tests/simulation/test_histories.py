@@ -27,6 +27,8 @@ REMEMBERED = {
     1296: "a crash right behind `requeued` had the next attempt's journal skipped",
     3236: "a daemon that crashed while it compared rows with files after a power cut was the last that did",
     3191: "a run whose time in the queue was over on a full disk waited for ever",
+    1313: "a run overtook another of its session, of which could not be recorded yet that it was to be started again",
+    7002: "the same, by a start that came later",
     4236: "output with NULs in it was cut short at a reboot that had lost nothing",
     4470: "a failed sync of what was pruned kept the daemon from starting",
     6662: "output of a lost run that a later power cut took was called tampering",

@@ -53,6 +53,10 @@ class Queue:
         place = line.index(run_id)
         return line[place - 1] if place else None
 
+    def holds(self, run_id: str) -> bool:
+        """Whether the run is in the queue, started or not."""
+        return run_id in self._session_of
+
     def is_waiting(self, run_id: str) -> bool:
         """Whether the run is in the queue and may not start yet."""
         return run_id in self._session_of and run_id not in self._started

@@ -32,6 +32,8 @@ HELLO_WITHIN_S: Final = 1.0
 SETTLE_AGAIN_S: Final = 0.5
 
 Later = Callable[[Callable[[], Awaitable[None]]], "asyncio.Task[None]"]
+# Those of which it is known what becomes of them, and those of which it cannot be recorded yet.
+TakeOver = Callable[[list[LiveRun], list[LiveRun]], None]
 
 
 class Recovery:
@@ -58,10 +60,11 @@ class Recovery:
         self._on_change = on_change
         self._later = later
         # Who is told of runs whose turn is to come; nobody while runs are adopted, as all are told of together then.
-        self._take_over: Callable[[list[LiveRun]], None] | None = None
+        self._take_over: TakeOver | None = None
         # Watchers that look on, by run.
         self._following: dict[str, asyncio.Task[None]] = {}
-        # Runs whose keeper died and of which that could not be recorded yet: nobody starts them meanwhile.
+        # Runs whose keeper died and of which that could not be recorded yet: nobody starts them meanwhile, nor the next
+        # of their sessions.
         self._unsettled: set[str] = set()
         self.is_rebuilding = False
 
@@ -70,13 +73,15 @@ class Recovery:
         """Whether runs of an earlier engine are still being taken over."""
         return self._take_over is None
 
-    async def adopt_all(self, found: Sequence[str], take_over: Callable[[list[LiveRun]], None]) -> None:
+    async def adopt_all(self, found: Sequence[str], take_over: TakeOver) -> None:
         """All at once: each waits for its keeper's word, and none for another's. Then all queues go on."""
         is_new_boot = self._home.is_new_boot()
         trusted = await adoption.trusted(self._home, self._store, set(found), is_new_boot=is_new_boot)
         await asyncio.gather(*(self._adopt(run_id) for run_id in found if run_id not in trusted))
         self._take_over = take_over
-        take_over([self._live[run_id] for run_id in sorted(self._live.keys() - self._unsettled)])
+        unsettled = sorted(self._unsettled & self._live.keys())
+        settled = sorted(self._live.keys() - self._unsettled)
+        take_over([self._live[run_id] for run_id in settled], [self._live[run_id] for run_id in unsettled])
         if is_new_boot:
             with contextlib.suppress(Refusal, OSError):  # else the next engine compares again
                 await asyncio.to_thread(self._store.flush)
@@ -201,7 +206,7 @@ class Recovery:
             return
         live.begin_attempt()
         if self._take_over is not None:
-            self._take_over([live])
+            self._take_over([live], [])
 
     def let_go(self, live: LiveRun) -> None:
         """The run is over and nothing holds it: from here on its row and its files answer."""

@@ -209,14 +209,17 @@ class Starter:
         if not self.queue.is_waiting(run.run_id):
             self._begin_turn(live)
 
-    def take_over(self, lives: list[LiveRun]) -> None:
-        """For runs of an earlier engine, in the order in which they were asked for: who goes on, and who waits."""
-        for live in lives:
-            if live.run.serial and live.run.phase is not Phase.QUEUED and not live.run.is_over:
+    def take_over(self, lives: list[LiveRun], unsettled: list[LiveRun]) -> None:
+        """For runs of an earlier engine, in the order in which they were asked for: who goes on, and who waits.
+
+        Of those that are `unsettled` it cannot be recorded yet what becomes of them: their sessions wait for them.
+        """
+        for live in (*unsettled, *lives):
+            if live.run.serial and (live in unsettled or live.run.phase is not Phase.QUEUED) and not live.run.is_over:
                 self.queue.enter_started(live.run.run_id, live.run.session_id)
         waiting = [live for live in lives if live.run.phase is Phase.QUEUED]
         for live in waiting:
-            if live.run.serial:
+            if live.run.serial and not self.queue.holds(live.run.run_id):
                 self.queue.enter(live.run.run_id, live.run.session_id)
         for live in waiting:
             self._await_turn(live)
