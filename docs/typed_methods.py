@@ -36,6 +36,35 @@ _PLAIN: Final[dict[type[inspect.Type], str]] = {
 }
 
 Row = Operation[Any, Any]
+# Where one parameter decides what is answered: its name, and for each of its values the answer's name, what is always
+# in it, and what may be. tests/client/test_typed_methods.py holds it against real answers.
+Shape = tuple[str, str, str]
+_POLLED: Final = "run_id session_id command status exit_code signal ended_by attempt truncated error_message created_at"
+SHAPES: Final[dict[str, tuple[str, dict[str | None, Shape]]]] = {
+    "shell": (
+        "action",
+        {
+            None: (
+                "ShellResult",
+                "run_id status exit_code signal stdout stderr truncated timed_out duration_ms error_message",
+                "",
+            ),
+            "spawn": (
+                "ShellSpawned",
+                "run_id session_id status next_seq",
+                f"{_POLLED} started_at finished_at snippet items has_more waiting_for",
+            ),
+            "poll": (
+                "ShellPolled",
+                f"{_POLLED} started_at finished_at snippet items next_seq has_more",
+                "waiting_for",
+            ),
+            "log": ("ShellLog", "items next_seq has_more", ""),
+            "kill": ("ShellKilled", "run_id status stopping", ""),
+            "send_keys": ("ShellTyped", "run_id status written", ""),
+        },
+    ),
+}
 
 
 def pages() -> dict[Path, str]:
@@ -66,6 +95,13 @@ def _is_dotted(rows: list[Row]) -> bool:
 def _names(row: Row) -> list[str]:
     """The types of what it takes and answers."""
     return [f"{_camel(row)}Params", *_returns(row).split(" | ")]
+
+
+def _returns(row: Row) -> str:
+    if row.name in SHAPES:
+        return " | ".join(name for name, *_ in SHAPES[row.name][1].values())
+    name = _camel(row)
+    return " | ".join(f"{name}{'Timeout' if issubclass(each, Timeout) else 'Answer'}" for each in answers_of(row))
 
 
 def _types(space: str, rows: list[Row]) -> str:
@@ -100,15 +136,35 @@ class Types:
     def of(self, row: Row) -> Iterator[str]:
         """What the operation takes and answers."""
         name = _camel(row)
-        yield self._dict(f"{name}Params", row.request, is_request=True)
+        yield self._dict(f"{name}Params", row.request, is_request=True, leave_out=SHAPES.get(row.name, ("",))[0])
+        if row.name in SHAPES:
+            yield from self._shapes(row)
+            return
         for answer in answers_of(row):
             ending = "Timeout" if issubclass(answer, Timeout) else "Answer"
             yield self._dict(f"{name}{ending}", answer, is_request=False, is_whole=True)
 
-    def _dict(self, name: str, struct: type[msgspec.Struct], *, is_request: bool, is_whole: bool = False) -> str:
-        described = inspect.type_info(struct)
-        assert isinstance(described, inspect.StructType)
-        fields = {_keyword(field): self._field(field, is_request=is_request) for field in described.fields}
+    def _shapes(self, row: Row) -> Iterator[str]:
+        kinds = {field.encode_name: self._kind(field.type, is_request=False) for field in _fields(row.response)}
+        selector, shapes = SHAPES[row.name]
+        for value, (name, always, sometimes) in shapes.items():
+            words = f"The answer with `{selector}` {value}." if value else f"The answer without `{selector}`."
+            lines = [f'class {name}(TypedDict):\n    """{words}"""\n\n    ok: Literal[True]']
+            lines += [f"    {key}: {kinds[key]}" for key in always.split()]
+            lines += [f"    {key}: NotRequired[{kinds[key]}]" for key in sometimes.split() if key not in always.split()]
+            yield "\n".join(lines)
+
+    def _dict(
+        self,
+        name: str,
+        struct: type[msgspec.Struct],
+        *,
+        is_request: bool,
+        is_whole: bool = False,
+        leave_out: str = "",
+    ) -> str:
+        taken = [field for field in _fields(struct) if field.encode_name != leave_out]
+        fields = {_keyword(field): self._field(field, is_request=is_request) for field in taken}
         if is_whole:
             fields["ok"] = f"Literal[{not issubclass(struct, Timeout)}]"
         if issubclass(struct, Timeout):
@@ -124,7 +180,7 @@ class Types:
         kind = self._kind(field.type, is_request=is_request)
         if is_request:
             return f"Required[{kind}]" if field.required else kind
-        may_be_missing = isinstance(field.type, inspect.UnionType) and any(map(is_unset, field.type.types))
+        may_be_missing = field.default is msgspec.UNSET
         return f"NotRequired[{kind}]" if may_be_missing else kind
 
     def _kind(self, kind: Any, *, is_request: bool) -> str:
@@ -148,23 +204,49 @@ class Types:
         return _PLAIN[type(kind)]
 
 
+def _fields(struct: type[msgspec.Struct]) -> tuple[inspect.Field, ...]:
+    described = inspect.type_info(struct)
+    assert isinstance(described, inspect.StructType)
+    return described.fields
+
+
 def _keyword(field: inspect.Field) -> str:
     """The field's public name, or where Python has that word for itself the one with `_` behind it."""
     return field.name if field.name == f"{field.encode_name}_" else field.encode_name
 
 
-def _returns(row: Row) -> str:
-    name = _camel(row)
-    return " | ".join(f"{name}{'Timeout' if issubclass(each, Timeout) else 'Answer'}" for each in answers_of(row))
-
-
 def _method(row: Row, *, is_async: bool, ask: str) -> str:
     name = row.name.rpartition(".")[2]
     begin, wait = ("async def", "await ") if is_async else ("def", "")
+    if row.name in SHAPES:
+        return _overloads(row, begin, wait)
     return (
         f"    {begin} {name}(self, **params: Unpack[{_camel(row)}Params]) -> {_returns(row)}:\n"
         f'        """{row.summary}"""\n'
         f'        return cast("{_returns(row)}", {wait}{ask}("{row.name}", named(params)))'
+    )
+
+
+def _overloads(row: Row, begin: str, wait: str) -> str:
+    """For a method whose answer one parameter decides."""
+    selector, shapes = SHAPES[row.name]
+    params = f"**params: Unpack[{_camel(row)}Params]"
+    lines: list[str] = []
+    for value, (answer, *_) in shapes.items():
+        taken = f'{selector}: Literal["{value}"]' if value else f"{selector}: None = None"
+        lines += ["    @overload", f"    {begin} {row.name}(self, *, {taken}, {params}) -> {answer}: ...", ""]
+    values = ", ".join(f'"{value}"' for value in shapes if value)
+    taken = f"{selector}: Literal[{values}] | None = None"
+    return "\n".join(
+        [
+            *lines,
+            f"    {begin} {row.name}(self, *, {taken}, {params}) -> {_returns(row)}:",
+            f'        """{row.summary}"""',
+            "        asked = named(params)",
+            f"        if {selector} is not None:",
+            f'            asked["{selector}"] = {selector}',
+            f'        return cast("{_returns(row)}", {wait}self._ask("{row.name}", asked))',
+        ]
     )
 
 
@@ -189,9 +271,9 @@ def _inherited(spaces: dict[str, list[Row]]) -> str:
     parts = [
         '"""What clients inherit: a typed method for each operation."""\n\n' + WRITTEN,
         "from __future__ import annotations",
-        "from typing import TYPE_CHECKING, Any, cast",
+        "from typing import TYPE_CHECKING, Any, cast, overload",
         "from limpet.client.methods.asking import named",
-        "if TYPE_CHECKING:\n    from typing import Unpack\n\n" + "\n".join(imports),
+        "if TYPE_CHECKING:\n    from typing import Literal, Unpack\n\n" + "\n".join(imports),
     ]
     for kind, is_async in (("Async", True), ("Sync", False)):
         begin, result = ("async def", "await ") if is_async else ("def", "")

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import limpet
+from docs import typed_methods
 from limpet.client.client import AsyncClient
 from limpet.client.methods.inherited import AsyncMethods, SyncMethods
 from limpet.client.portal import SyncClient
@@ -66,7 +67,8 @@ def test_each_row_has_its_method(row: Operation[Any, Any]) -> None:
     params = "".join(word[:1].upper() + word[1:] for word in words) + "Params"
     assert params in str(inspect.get_annotations(method)["params"])
     types = import_module(f"limpet.client.types.{row.name.partition('.')[0]}")
-    taken: dict[str, object] = getattr(types, params).__annotations__
+    named: dict[str, object] = getattr(types, params).__annotations__
+    taken = [*named, *(name for name in inspect.signature(method).parameters if name != "params")]
     public = dict(zip(row.request.__struct_fields__, row.request.__struct_encode_fields__, strict=True))
     assert {name.removesuffix("_") for name in taken} == set(public.values())
     given = dict.fromkeys(taken, 7)
@@ -78,6 +80,38 @@ def test_each_row_has_its_method(row: Operation[Any, Any]) -> None:
     assert method.__doc__ == row.summary
 
 
+async def answers_of_shell(client: AsyncMethods) -> dict[str | None, dict[str, Any]]:
+    """A real answer for each value of what decides its shape."""
+    started = await client.shell(action="spawn", command="read -r x; exit", pty=True)
+    run_id = started["run_id"]
+    answers: dict[str | None, Any] = {
+        None: await client.shell(command="true"),
+        "spawn": started,
+        "poll": await client.shell(action="poll", run_id=run_id),
+        "log": await client.shell(action="log", run_id=run_id),
+        "send_keys": await client.shell(action="send_keys", run_id=run_id, keys=["Enter"]),
+        "kill": await client.shell(action="kill", run_id=run_id),
+    }
+    return answers
+
+
+@pytest.mark.requirement("6.2", "1.1", "1.2", "1.4")
+def test_an_answer_has_what_its_type_says(tmp_path: Path) -> None:
+    """What is always there is there, and nothing that the type does not know."""
+
+    async def run() -> dict[str | None, dict[str, Any]]:
+        async with limpet.open(tmp_path / "home") as engine:
+            return await answers_of_shell(engine)
+
+    types = import_module("limpet.client.types.shell")
+    _, shapes = typed_methods.SHAPES["shell"]
+    answers = asyncio.run(run())
+    assert set(answers) == set(shapes)
+    for value, answer in answers.items():
+        kind = getattr(types, shapes[value][0])
+        assert kind.__required_keys__ <= set(answer) <= kind.__required_keys__ | kind.__optional_keys__, value
+
+
 def test_all_clients_have_them() -> None:
     assert issubclass(AsyncClient, AsyncMethods)
     assert issubclass(InProcess, AsyncMethods)
@@ -86,7 +120,6 @@ def test_all_clients_have_them() -> None:
 
 async def talk(client: AsyncMethods) -> None:
     started = await client.shell(action="spawn", command="echo hi; exit 3")
-    assert "run_id" in started
     run_id = started["run_id"]
     ended = await client.runs.wait(run_ids=[run_id], for_=[{"exit": True}], timeout_ms=60_000)
     assert ended["ok"] is True
@@ -127,9 +160,7 @@ def test_a_talk_in_process(tmp_path: Path) -> None:
 def test_a_talk_without_a_loop(home: Home) -> None:
     with limpet.connect_sync(home.path, start=False) as client:
         answer = client.shell(command="echo hi")
-        assert "stdout" in answer
         assert answer["stdout"] == "hi\n"
-        assert "run_id" in answer
         assert client.runs.get(run_id=answer["run_id"])["exit_code"] == 0
         with pytest.raises(limpet.LimpetError):
             client.blocks.since(conversation_id="nosuch", limit=1)

@@ -4,19 +4,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from limpet.client.methods.asking import named
 
 if TYPE_CHECKING:
-    from typing import Unpack
+    from typing import Literal, Unpack
 
     from limpet.client.methods.backlog import AsyncBacklog, SyncBacklog
     from limpet.client.methods.blocks import AsyncBlocks, SyncBlocks
     from limpet.client.methods.daemon import AsyncDaemon, SyncDaemon
     from limpet.client.methods.pty import AsyncPty, SyncPty
     from limpet.client.methods.runs import AsyncRuns, SyncRuns
-    from limpet.client.types.shell import ShellAnswer, ShellParams
+    from limpet.client.types.shell import (
+        ShellKilled,
+        ShellLog,
+        ShellParams,
+        ShellPolled,
+        ShellResult,
+        ShellSpawned,
+        ShellTyped,
+    )
 
 
 class AsyncMethods:
@@ -29,9 +37,38 @@ class AsyncMethods:
         """Calls an operation by its name; the clients say how."""
         raise NotImplementedError
 
-    async def shell(self, **params: Unpack[ShellParams]) -> ShellAnswer:
+    @overload
+    async def shell(self, *, action: None = None, **params: Unpack[ShellParams]) -> ShellResult: ...
+
+    @overload
+    async def shell(self, *, action: Literal["spawn"], **params: Unpack[ShellParams]) -> ShellSpawned: ...
+
+    @overload
+    async def shell(self, *, action: Literal["poll"], **params: Unpack[ShellParams]) -> ShellPolled: ...
+
+    @overload
+    async def shell(self, *, action: Literal["log"], **params: Unpack[ShellParams]) -> ShellLog: ...
+
+    @overload
+    async def shell(self, *, action: Literal["kill"], **params: Unpack[ShellParams]) -> ShellKilled: ...
+
+    @overload
+    async def shell(self, *, action: Literal["send_keys"], **params: Unpack[ShellParams]) -> ShellTyped: ...
+
+    async def shell(
+        self,
+        *,
+        action: Literal["spawn", "poll", "log", "kill", "send_keys"] | None = None,
+        **params: Unpack[ShellParams],
+    ) -> ShellResult | ShellSpawned | ShellPolled | ShellLog | ShellKilled | ShellTyped:
         """Runs a shell command: waits for its result, or leaves it in the background, to be polled and read."""
-        return cast("ShellAnswer", await self._ask("shell", named(params)))
+        asked = named(params)
+        if action is not None:
+            asked["action"] = action
+        return cast(
+            "ShellResult | ShellSpawned | ShellPolled | ShellLog | ShellKilled | ShellTyped",
+            await self._ask("shell", asked),
+        )
 
     @property
     def backlog(self) -> AsyncBacklog:
@@ -79,9 +116,37 @@ class SyncMethods:
         """Calls an operation by its name; the clients say how."""
         raise NotImplementedError
 
-    def shell(self, **params: Unpack[ShellParams]) -> ShellAnswer:
+    @overload
+    def shell(self, *, action: None = None, **params: Unpack[ShellParams]) -> ShellResult: ...
+
+    @overload
+    def shell(self, *, action: Literal["spawn"], **params: Unpack[ShellParams]) -> ShellSpawned: ...
+
+    @overload
+    def shell(self, *, action: Literal["poll"], **params: Unpack[ShellParams]) -> ShellPolled: ...
+
+    @overload
+    def shell(self, *, action: Literal["log"], **params: Unpack[ShellParams]) -> ShellLog: ...
+
+    @overload
+    def shell(self, *, action: Literal["kill"], **params: Unpack[ShellParams]) -> ShellKilled: ...
+
+    @overload
+    def shell(self, *, action: Literal["send_keys"], **params: Unpack[ShellParams]) -> ShellTyped: ...
+
+    def shell(
+        self,
+        *,
+        action: Literal["spawn", "poll", "log", "kill", "send_keys"] | None = None,
+        **params: Unpack[ShellParams],
+    ) -> ShellResult | ShellSpawned | ShellPolled | ShellLog | ShellKilled | ShellTyped:
         """Runs a shell command: waits for its result, or leaves it in the background, to be polled and read."""
-        return cast("ShellAnswer", self._ask("shell", named(params)))
+        asked = named(params)
+        if action is not None:
+            asked["action"] = action
+        return cast(
+            "ShellResult | ShellSpawned | ShellPolled | ShellLog | ShellKilled | ShellTyped", self._ask("shell", asked)
+        )
 
     @property
     def backlog(self) -> SyncBacklog:

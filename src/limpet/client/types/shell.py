@@ -2,7 +2,7 @@
 
 # Written by `python -m docs.generate`: change the rows, then run it again.
 
-from typing import Any, Literal, Required, TypedDict
+from typing import Any, Literal, NotRequired, Required, TypedDict
 
 
 class WatchRequest(TypedDict, total=False):
@@ -54,7 +54,6 @@ class ShellParams(TypedDict, total=False):
     """Without `action` the command is waited for; `spawn` leaves it in the background, the others are about a run."""
 
     command: str
-    action: Literal["kill", "log", "poll", "send_keys", "spawn"] | None
     background: bool
     pty: bool
     rows: int
@@ -82,32 +81,92 @@ class ShellParams(TypedDict, total=False):
     secret: bool
 
 
-class ShellAnswer(TypedDict):
-    """A run that was spawned or looked at, a page of its items, or the result of one that was waited for."""
+class ShellResult(TypedDict):
+    """The answer without `action`."""
 
+    ok: Literal[True]
     run_id: str
-    session_id: str
-    command: str
     status: str
-    waiting_for: str | None
-    stopping: bool
     exit_code: int | None
     signal: str | None
-    ended_by: str | None
-    attempt: int
-    created_at: int | None
-    started_at: int | None
-    finished_at: int | None
     stdout: str
     stderr: str
     truncated: bool
     timed_out: bool
     duration_ms: int
     error_message: str | None
+
+
+class ShellSpawned(TypedDict):
+    """The answer with `action` spawn."""
+
+    ok: Literal[True]
+    run_id: str
+    session_id: str
+    status: str
+    next_seq: int
+    command: NotRequired[str]
+    exit_code: NotRequired[int | None]
+    signal: NotRequired[str | None]
+    ended_by: NotRequired[str | None]
+    attempt: NotRequired[int]
+    truncated: NotRequired[bool]
+    error_message: NotRequired[str | None]
+    created_at: NotRequired[int | None]
+    started_at: NotRequired[int | None]
+    finished_at: NotRequired[int | None]
+    snippet: NotRequired[str]
+    items: NotRequired[list[ItemInfo]]
+    has_more: NotRequired[bool]
+    waiting_for: NotRequired[str | None]
+
+
+class ShellPolled(TypedDict):
+    """The answer with `action` poll."""
+
+    ok: Literal[True]
+    run_id: str
+    session_id: str
+    command: str
+    status: str
+    exit_code: int | None
+    signal: str | None
+    ended_by: str | None
+    attempt: int
+    truncated: bool
+    error_message: str | None
+    created_at: int | None
+    started_at: int | None
+    finished_at: int | None
     snippet: str
     items: list[ItemInfo]
     next_seq: int
     has_more: bool
-    written: int
-    omitted: dict[str, Omitted]
+    waiting_for: NotRequired[str | None]
+
+
+class ShellLog(TypedDict):
+    """The answer with `action` log."""
+
     ok: Literal[True]
+    items: list[ItemInfo]
+    next_seq: int
+    has_more: bool
+
+
+class ShellKilled(TypedDict):
+    """The answer with `action` kill."""
+
+    ok: Literal[True]
+    run_id: str
+    status: str
+    stopping: bool
+
+
+class ShellTyped(TypedDict):
+    """The answer with `action` send_keys."""
+
+    ok: Literal[True]
+    run_id: str
+    status: str
+    written: int
