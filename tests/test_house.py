@@ -17,7 +17,7 @@ SRC = ROOT / "src"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 FILE_WALL_LINES = 500
 # docs/adr/0013: every line here is one that can fail a run; it grows only against an argument.
-KEEPER_WALL_LINES = 3560
+KEEPER_WALL_LINES = 3800
 HOMELESS_NAMES = frozenset({"utils", "util", "helpers", "helper", "manager", "managers", "common"})
 
 

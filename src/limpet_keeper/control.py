@@ -56,9 +56,9 @@ FIELDS: dict[str, dict[str, tuple[tuple[type, ...], bool]]] = {
     "signal": {"signal": (_TEXT, True), "to": (_TEXT, False)},
     "kill": {"signal": (_TEXT, False), "grace_ms": (_NUMBER, False), "by": (_TEXT, False)},
     "wake": {"on": (_TEXT, True)},
-    "shell": {},
+    "shell": {"descriptor": (_NUMBER, False)},
     "shell_gone": {"code": ((int, type(None)), True), "signal": ((int, type(None)), True)},
-    "deliver": {"line": (_TEXT, True), "block": (_TEXT, True)},
+    "deliver": {"line": (_TEXT, True), "text": (_TEXT, True), "block": (_TEXT, True)},
     "reset": {},
 }
 WAKES = ("never", "state", "every")
@@ -174,7 +174,7 @@ class Connection:
         """A wakeup, unless the last one has not been read yet."""
         if self.unsent:
             self.wake_owed = True
-        elif not (self.wake_sent and _unread_bytes(self.socket)):
+        elif not (self.wake_sent and unread_bytes(self.socket)):
             self.send({"wake": journal_bytes})
             self.wake_sent = True
 
@@ -287,7 +287,7 @@ def _is_object(frame: Any) -> bool:
     return type(frame) is dict
 
 
-def _unread_bytes(connected: socket.socket) -> int:
+def unread_bytes(connected: socket.socket) -> int:
     """How much of what was sent the other side has not taken yet; 0 where the system does not say."""
     if sys.platform != "linux":
         return 0

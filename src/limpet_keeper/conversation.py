@@ -8,10 +8,12 @@ from __future__ import annotations
 import binascii
 import os
 import struct
+import termios
 import time
 
 from limpet_keeper import system
 from limpet_keeper.bare import signal
+from limpet_keeper.channel import Channel
 from limpet_keeper.control import Refused
 from limpet_keeper.markers import Markers
 from limpet_keeper.tree import send
@@ -31,9 +33,12 @@ WAITS_WITHIN_S = 2.0
 READ_CALLS = (b"0", b"63")
 # Look-alikes beyond this are told of at the next prompt, by their number alone.
 MOST_SUSPICIOUS = 100
-REMARK = b"__limpet_mark && :\n"
+REMARK = b"__limpet_mark %b && :\n"
+# The one key that a shell which reads keys is left with.
+REMARK_KEY = b"\x1e"
 # A program may ask for it as often as it likes.
 MOST_REMARKS = 8
+MOST_NONCES_BEFORE = 64
 
 
 class Conversation:
@@ -41,10 +46,12 @@ class Conversation:
 
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
-        self._channel: Any = None
+        self._channel = Channel(keeper)
         self._pid = 0
         self._nonce: bytes | None = None
-        self._nonce_before: bytes | None = None
+        # The one that it was asked to show in place of that, for as long as what is under way lasts.
+        self._asked_nonce: bytes | None = None
+        self._nonces_before: list[bytes | None] = []
         self._is_ready = False
         # What was handed over last: its block and where the spool stood; and whether it has not come back yet.
         self._block: str | None = None
@@ -54,6 +61,7 @@ class Conversation:
         self._remarks = 0
         self._told = 0
         self._facts: list[tuple[bool, Json]] = []
+        self._is_over = False
         self.markers = Markers(keeper.spools[0], self._judge, self._suspect)
 
     # What the terminal says.
@@ -77,20 +85,24 @@ class Conversation:
         if text == b"?":
             return self._on_asked()
         _, nonce, code = text.split(b":")
-        if nonce != self._nonce and nonce != self._nonce_before:
+        is_asked = self._is_under_way and nonce == self._asked_nonce
+        if not is_asked and nonce != self._nonce and nonce not in self._nonces_before:
             return self._suspect(offset, "not the shell's own")
         if not self._is_in_front():
             return self._suspect(offset, "the shell is not in front")
         if not self._waits():
             return self._suspect(offset, "the shell does not wait")
-        if nonce != self._nonce:
-            self._has_asked = False
-            self._answer()
+        if not is_asked and (nonce != self._nonce or (nonce and self._is_ready)):
+            # It shows it once more: what it was told was lost on it.
+            self._has_asked = self.markers.is_drawing = False
+            self._channel.answer(self._nonce or b"")
             return b""
         return self._on_prompt(int(code or b"0"), offset, is_line_start)
 
     def _on_prompt(self, code: int, offset: int, is_line_start: bool) -> bytes:
         is_first = self._nonce == b""
+        if is_first:
+            self._channel.forget_exported()
         try:
             cwd = os.fsencode(os.readlink(f"/proc/{self._pid}/cwd"))
         except OSError:
@@ -102,15 +114,21 @@ class Conversation:
         fields: Json = {"output_end": offset, "start": start, "end": start + len(line), "exit": code}
         fields |= {"cwd_b64": cwd_b64.decode(), "ts": now_ms, "first": is_first}
         fields["block"] = self._block if self._is_under_way else None
+        self.markers.is_drawing = False
         if self._told > MOST_SUSPICIOUS:
             fields["suspicious"] = self._told
         self._facts.append((True, fields))
+        if self.markers.drawn_bytes:
+            fields["drawn"], self.markers.drawn_bytes = self.markers.drawn_bytes, 0
         self._told = 0
         self._is_under_way = False
         self._is_ready = True
         self._has_asked = False
-        self._nonce_before, self._nonce = self._nonce, os.urandom(12).hex().encode()
-        self._answer()
+        self._remarks = 0
+        self._nonces_before += self._nonce, self._asked_nonce
+        del self._nonces_before[:-MOST_NONCES_BEFORE]
+        self._nonce, self._asked_nonce = _new_nonce(), None
+        self._channel.answer(self._nonce or b"")
         return line if is_line_start else b"\n" + line
 
     def _on_asked(self) -> bytes:
@@ -118,22 +136,18 @@ class Conversation:
 
         This may come late, or from a program: then the shell takes the word for nothing.
         """
-        if not self._has_asked:
+        if self._channel.descriptor:
+            if self._remarks < MOST_REMARKS and self._is_in_front() and self._reads_keys():
+                self._remarks += 1
+                self.markers.is_drawing = True  # its command line, up to the marker
+                os.write(self._keeper.terminal_fd, REMARK_KEY)
+        elif not self._has_asked:
             self._has_asked = True  # for the command that comes next: the first time after each prompt
         elif self._is_under_way and self._remarks < MOST_REMARKS and self._is_in_front():
             self._remarks += 1
-            self._say(REMARK)
+            self._asked_nonce = self._asked_nonce or _new_nonce()
+            self._channel.say(REMARK % self._asked_nonce)
         return b""
-
-    def _answer(self) -> None:
-        # As a line of the shell's own it would do nothing.
-        self._say(b": %b\n" % (self._nonce or b""))
-
-    def _say(self, line: bytes) -> None:
-        try:
-            self._channel.send(line)
-        except OSError:
-            pass  # it has just gone: its host tells
 
     def _is_in_front(self) -> bool:
         try:
@@ -141,12 +155,19 @@ class Conversation:
         except OSError:
             return False
 
+    def _reads_keys(self) -> bool:
+        try:
+            return not termios.tcgetattr(self._keeper.terminal_fd)[3] & termios.ICANON
+        except (OSError, termios.error):
+            return False
+
     def _waits(self) -> bool:
         """Whether the shell itself stands in a read of its channel: the kernel's word, where it gives one."""
         until = time.monotonic() + WAITS_WITHIN_S
+        channel = b"0x%x" % self._channel.descriptor
         while True:
             call = system.read_small(f"/proc/{self._pid}/syscall").split()
-            if not call or (call[0] in READ_CALLS and call[1] == b"0x0"):
+            if not call or (call[0] in READ_CALLS and call[1] == channel):
                 return True
             if time.monotonic() > until:
                 return False
@@ -154,24 +175,24 @@ class Conversation:
 
     # Who asks.
 
-    def take_shell(self, connection: Connection, to: float | None) -> None:
-        """A process that its host has begun is about to become the shell: its connection becomes its standard input."""
+    def take_shell(self, connection: Connection, to: float | None, descriptor: int) -> None:
+        """A process that its host has begun is about to become the shell: its connection becomes its channel."""
         pid = _peer(connection)
         state = system.process_state(pid)
         if state is None or state[1] != self._keeper.launcher.pid:
             raise Refused("conflict", "only the host of the shell begins one")
-        if self._channel is not None:
-            self._channel.close()
-        connection.answer(to)
+        connection.answer(to, block=self._channel.open_block())
         self._keeper.loop.forget(connection.socket.fileno())
         self._keeper.control.connections.remove(connection)
-        self._channel = connection.socket
-        self._pid, self._nonce, self._nonce_before = pid, b"", None
+        self._channel.take(connection.socket, descriptor)
+        self._pid, self._nonce, self._asked_nonce, self._nonces_before = pid, b"", None, []
         self._is_ready = self._is_under_way = self._has_asked = False
+        self._remarks = 0
+        self.markers.is_drawing = False
         self._keeper.journal.append("shell_began", pid=pid, offset=self._keeper.spools[0].size)
 
-    def lose_shell(self, connection: Connection, code: int | None, number: int | None) -> bool:
-        """The shell's process has ended; whether it ever came to its prompt."""
+    def lose_shell(self, connection: Connection, code: int | None, number: int | None) -> Json:
+        """The shell's process has ended; whether it ever came to its prompt, and whether another is to begin."""
         if _peer(connection) != self._keeper.launcher.pid:
             raise Refused("conflict", "only the host of the shell knows that")
         self._take_all()
@@ -180,21 +201,37 @@ class Conversation:
         size = self._keeper.spools[0].size
         self._keeper.journal.append("shell_gone", pid=self._pid, code=code, signal=name, offset=size, block=block)
         was_prompted = bool(self._nonce)
-        self._pid, self._nonce, self._nonce_before = 0, None, None
+        self._pid, self._nonce, self._asked_nonce, self._nonces_before = 0, None, None, []
         self._is_ready = self._is_under_way = False
-        return was_prompted
+        if not self._is_over:
+            self._channel.keep_exported()
+        return {"prompted": was_prompted, "over": self._is_over}
 
-    def deliver(self, line: str, block: str) -> Json:
-        """Hands the shell one line, once for each block; where the spool stood then."""
+    def let_it_take(self) -> None:
+        """Returns when the shell has read what it was handed, before what may interrupt it."""
+        if self._is_under_way:
+            self._channel.wait_until_taken()
+
+    def hang_up(self) -> None:
+        """Lets a shell that waits for what it is to do find the end of that; no other is begun."""
+        self._is_over = True
+        self._channel.hang_up()
+
+    def deliver(self, line: str, text: str, block: str) -> Json:
+        """Hands the shell the text of a block and the line that runs it, once; where the spool stood then."""
         if block == self._block:
             return {"offset": self._offset}
         if not self._is_ready:
             raise Refused("conflict", "the shell is not at its prompt")
         self._take_all()
+        try:
+            self._channel.write_block(text.encode() + b"\n")
+        except OSError as error:
+            raise Refused("cannot_start", f"the command could not be written down: {error.strerror}") from None
         self._is_ready, self._is_under_way, self._remarks = False, True, 0
         self._block, self._offset = block, self._keeper.spools[0].size
         self._keeper.journal.append("delivered", block=block, offset=self._offset)
-        self._say(line.encode() + b"\n")
+        self._channel.hand(line.encode() + b"\n")
         return {"offset": self._offset}
 
     def reset(self) -> None:
@@ -217,6 +254,10 @@ class Conversation:
     def _take_all(self) -> None:
         self._keeper.storage.read_on()
         self._keeper.storage.take_what_is_there()
+
+
+def _new_nonce() -> bytes:
+    return os.urandom(12).hex().encode()
 
 
 def _peer(connection: Connection) -> int:

@@ -276,6 +276,8 @@ class Keeper:
         if self.phase == IDLE:
             self.gone = True
         elif _has_children():
+            if self.conversation is not None:
+                self.conversation.hang_up()
             self.ladder.begin(by, number, self.settings.kill_grace_ms if grace_ms is None else grace_ms)
             self._reap()
 

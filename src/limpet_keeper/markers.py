@@ -15,6 +15,8 @@ BEGIN, END = b"\x1elimpet", 0x1F
 MOST_BYTES = 64
 ALLOWED = b"0123456789abcdef:"
 LOOK_ALIKE = b"__FWS_PROMPT__ "
+# What a shell draws before it shows its marker is a line or two.
+MOST_DRAWN_BYTES = 64 << 10
 
 
 class Markers(Folder):
@@ -38,11 +40,21 @@ class Markers(Folder):
         self._held = b""
         # The end of what was passed on.
         self._last = b"\n"
+        # While the shell draws for itself, what it says is left out, and counted.
+        self.is_drawing = False
+        self.drawn_bytes = 0
+
+    def _leave_out(self, data: bytes) -> bytes:
+        self.drawn_bytes += len(data)
+        self.is_drawing = self.drawn_bytes < MOST_DRAWN_BYTES
+        return b""
 
     def fold(self, data: bytes) -> tuple[bytes, list[int]]:
         """The folded bytes with markers replaced, and where in them bare LFs stand."""
         folded, bare = super().fold(data)
         if not self._held and b"\x1e" not in folded:
+            if self.is_drawing:
+                return self._leave_out(folded), []
             self._pass(folded, self._spool.size)
             return folded, bare
         return self._replace(self._held + folded, [len(self._held) + place for place in bare])
@@ -61,8 +73,8 @@ class Markers(Folder):
             begin = data.find(b"\x1e", place)
             end = _end_of(data, begin) if begin >= 0 else 0
             upto = begin if begin >= 0 else len(data)
-            piece = data[place:upto]
-            places += [size + each - place for each in bare if place <= each < upto]
+            piece = self._leave_out(data[place:upto]) if self.is_drawing else data[place:upto]
+            places += [size + each - place for each in bare if place <= each < upto and piece]
             self._pass(piece, base + size)
             pieces.append(piece)
             size += len(piece)
@@ -77,6 +89,8 @@ class Markers(Folder):
                 instead = self._judge(data[begin + len(BEGIN) : end - 1], base + size, self._last[-1:] == b"\n")
             if instead is None:
                 instead = data[begin : end or begin + 1]
+                if self.is_drawing:
+                    instead = self._leave_out(instead)
             self._last = (self._last + instead)[-len(LOOK_ALIKE) :]
             pieces.append(instead)
             size += len(instead)

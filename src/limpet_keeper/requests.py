@@ -70,6 +70,7 @@ def write(keeper: Keeper, connection: Connection, request: Json) -> None:
         raise Refused("invalid_argument", "data: must be base64") from None
     if keeper.stdin is None:
         raise Refused("conflict", "the command does not run yet")
+    _let_shell_take(keeper)
     close, secret = request.get("close", False), request.get("secret", False)
     keeper.stdin.submit(Write(connection, request.get("id"), data, close, secret))
 
@@ -79,6 +80,11 @@ def answer(keeper: Keeper, connection: Connection, request: Json) -> None:
         raise Refused("conflict", "the run has no terminal, or does not run yet")
     data = binascii.a2b_base64(request["data"])
     keeper.questions.answer(connection, request.get("id"), data, request.get("of"))
+
+
+def _let_shell_take(keeper: Keeper) -> None:
+    if keeper.conversation is not None:
+        keeper.conversation.let_it_take()
 
 
 def cancel(keeper: Keeper, connection: Connection, request: Json) -> Json:
@@ -108,6 +114,7 @@ def send_signal(keeper: Keeper, _connection: Connection, request: Json) -> Json:
         raise Refused("conflict", "the command does not run yet")
     if to == "foreground" and keeper.terminal_fd < 0:
         raise Refused("conflict", "to: the run has no terminal, so nothing is in its foreground")
+    _let_shell_take(keeper)
     sent = _send(keeper, number, to)
     keeper.journal.append("signalled", signal=request["signal"], to=to, sent=sent)
     return {"sent": sent}
@@ -141,15 +148,15 @@ def _conversation(keeper: Keeper) -> Conversation:
 
 
 def shell(keeper: Keeper, connection: Connection, request: Json) -> None:
-    _conversation(keeper).take_shell(connection, request.get("id"))
+    _conversation(keeper).take_shell(connection, request.get("id"), request.get("descriptor", 0))
 
 
 def shell_gone(keeper: Keeper, connection: Connection, request: Json) -> Json:
-    return {"prompted": _conversation(keeper).lose_shell(connection, request["code"], request["signal"])}
+    return _conversation(keeper).lose_shell(connection, request["code"], request["signal"])
 
 
 def deliver(keeper: Keeper, _connection: Connection, request: Json) -> Json:
-    return _conversation(keeper).deliver(request["line"], request["block"])
+    return _conversation(keeper).deliver(request["line"], request["text"], request["block"])
 
 
 def reset(keeper: Keeper, _connection: Connection, _request: Json) -> Json:

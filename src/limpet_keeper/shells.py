@@ -12,8 +12,12 @@ from limpet_keeper.control import SOCKET_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
+    Json = dict[str, Any]
+
+# Also where the keeper looks for it.
+EXPORTED_NAME = "exported"
 # One that never came to its prompt is followed by the next only after a while.
 AGAIN_S = 1.0
 HELD_OUT = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGTERM)
@@ -25,6 +29,7 @@ def keep(argv: list[bytes], env: dict[bytes, bytes], directory: str) -> NoReturn
     os.closerange(3, 256)
     system.handle(HELD_OUT, signal.SIG_IGN)
     env[b"LIMPET_TTY"] = os.fsencode(os.ttyname(0))
+    descriptor = int(env.pop(b"LIMPET_CHANNEL", b"0"))
     cwd = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
     os.chdir(directory)
     settings = termios.tcgetattr(0)
@@ -33,33 +38,36 @@ def keep(argv: list[bytes], env: dict[bytes, bytes], directory: str) -> NoReturn
         termios.tcsetattr(0, termios.TCSANOW, settings)
         pid = os.fork()
         if not pid:
-            _become(argv, env, cwd)
+            _become(argv, env, cwd, descriptor)
         status = os.waitpid(pid, 0)[1]
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
         code = None if number is not None else os.WEXITSTATUS(status)
-        connected, was_ready = _tell({"do": "shell_gone", "id": 1, "code": code, "signal": number})
+        connected, reply = _tell({"do": "shell_gone", "id": 1, "code": code, "signal": number})
         connected.close()
-        env[b"LIMPET_AGAIN"] = b"1"
-        if not was_ready:
+        if reply.get("over"):
+            os._exit(0)
+        env[b"LIMPET_AGAIN"] = os.fsencode(f"{directory}/{EXPORTED_NAME}")
+        if not reply.get("prompted"):
             time.sleep(AGAIN_S)
 
 
-def _tell(frame: dict[str, object]) -> tuple[socket.socket, bool]:
-    """Tells the keeper, and waits for its word; whether that is good."""
+def _tell(frame: Json) -> tuple[socket.socket, Json]:
+    """Tells the keeper, and waits for its word."""
     connected = socket.socket(socket.AF_UNIX)
     connected.connect(SOCKET_NAME)
     connected.send(lean_json.encode(frame).encode() + b"\n")
     reply = b""
     while not reply.endswith(b"\n") and (byte := connected.recv(1)):
         reply += byte
-    return connected, b'"prompted":true' in reply
+    return connected, lean_json.decode(reply)
 
 
-def _become(argv: list[bytes], env: dict[bytes, bytes], cwd: int) -> NoReturn:
+def _become(argv: list[bytes], env: dict[bytes, bytes], cwd: int, descriptor: int) -> NoReturn:
     try:
-        channel, _ = _tell({"do": "shell", "id": 1})
+        channel, reply = _tell({"do": "shell", "id": 1, "descriptor": descriptor})
+        env[b"LIMPET_BLOCK"] = os.fsencode(reply["block"])
         os.fchdir(cwd)
-        os.dup2(channel.fileno(), 0)
+        os.dup2(channel.fileno(), descriptor)
         system.handle(HELD_OUT, signal.SIG_DFL)
         os.execve(argv[0], argv, env)
     finally:

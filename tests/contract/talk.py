@@ -2,9 +2,12 @@
 
 import itertools
 import re
+import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
+
+import pytest
 
 from .home import Answer
 from .surface import Surface
@@ -12,6 +15,16 @@ from .surface import Surface
 SENTINEL = re.compile(r"^__FWS_PROMPT__ ts=(\d+) cwd_b64=([A-Za-z0-9+/=]*) exit=(\d+)$", re.MULTILINE)
 WITHIN_MS = 60_000
 _numbers = itertools.count()
+
+
+def _installed(shell: str) -> Any:
+    is_missing = shutil.which(shell) is None
+    return pytest.param(shell, marks=pytest.mark.skipif(is_missing, reason=f"{shell} is not installed"))
+
+
+ALL_SHELLS = [_installed(shell) for shell in ("bash", "zsh", "fish", "sh")]
+# Those that read POSIX's language.
+POSIX_SHELLS = [_installed(shell) for shell in ("bash", "zsh", "sh")]
 
 
 class Talk:

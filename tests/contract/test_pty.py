@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from .surface import Http, Surface
-from .talk import SENTINEL, talking
+from .talk import ALL_SHELLS, SENTINEL, talking
 
 GUESS = """
 import sys
@@ -32,8 +32,9 @@ def guess(tmp_path: Path) -> str:
 
 
 @pytest.mark.requirement("3.2", "3.5", "9.pty")
-def test_cursors_lead_from_one_wait_to_the_next(surface: Surface) -> None:
-    with talking(surface) as talk:
+@pytest.mark.parametrize("shell", ALL_SHELLS)
+def test_cursors_lead_from_one_wait_to_the_next(surface: Surface, shell: str) -> None:
+    with talking(surface, shell=shell) as talk:
         begun = talk.ok("exec_block", cmd='printf "hello\\nworld\\n"')
         assert set(begun) == {"ok", "block_id", "seq", "ts"}
         first = talk.wait_for("hello", 0)
@@ -48,8 +49,9 @@ def test_cursors_lead_from_one_wait_to_the_next(surface: Surface) -> None:
 
 
 @pytest.mark.requirement("3.2", "3.6")
-def test_an_interactive_session_ends_at_the_prompt(surface: Surface, guess: str) -> None:
-    with talking(surface) as talk:
+@pytest.mark.parametrize("shell", ALL_SHELLS)
+def test_an_interactive_session_ends_at_the_prompt(surface: Surface, shell: str, guess: str) -> None:
+    with talking(surface, shell=shell) as talk:
         begun = talk.ok("exec_interactive", cmd=guess)
         assert set(begun) == {"ok", "session_id", "block_id", "ts_begin", "resume_cursor"}
         assert talk.status()["mode"] == "interactive"
@@ -62,8 +64,9 @@ def test_an_interactive_session_ends_at_the_prompt(surface: Surface, guess: str)
 
 
 @pytest.mark.requirement("3.2", "3.6")
-def test_a_session_that_fails_says_its_exit_code(http: Http, guess: str) -> None:
-    with talking(http) as talk:
+@pytest.mark.parametrize("shell", ALL_SHELLS)
+def test_a_session_that_fails_says_its_exit_code(http: Http, shell: str, guess: str) -> None:
+    with talking(http, shell=shell) as talk:
         begun = talk.ok("exec_interactive", cmd=guess)
         sent = talk.ok("expect_send", expect="Guess a number", send="11\r", from_cursor=begun["resume_cursor"])
         wrong = talk.wait_for("Out of range", sent["resume_cursor"])
@@ -73,8 +76,9 @@ def test_a_session_that_fails_says_its_exit_code(http: Http, guess: str) -> None
 
 
 @pytest.mark.requirement("3.2", "9.pty")
-def test_nothing_begins_beside_what_runs(surface: Surface, guess: str) -> None:
-    with talking(surface) as talk:
+@pytest.mark.parametrize("shell", ALL_SHELLS)
+def test_nothing_begins_beside_what_runs(surface: Surface, shell: str, guess: str) -> None:
+    with talking(surface, shell=shell) as talk:
         talk.ok("exec_interactive", cmd=guess)
         refused = talk.call("exec_block", cmd="echo SHOULD_FAIL")
         assert (refused["error"], refused["mode"]) == ("busy", "interactive")
@@ -87,9 +91,10 @@ def test_nothing_begins_beside_what_runs(surface: Surface, guess: str) -> None:
 
 
 @pytest.mark.requirement("3.2", "3.4")
-def test_each_command_is_followed_by_a_sentinel(http: Http) -> None:
-    with talking(http, cwd="/") as talk:
-        for cmd in ("true", "cd /tmp", "printf no-newline", "(exit 9)"):
+@pytest.mark.parametrize("shell", ALL_SHELLS)
+def test_each_command_is_followed_by_a_sentinel(http: Http, shell: str) -> None:
+    with talking(http, shell=shell, cwd="/") as talk:
+        for cmd in ("true", "cd /tmp", "printf no-newline", "sh -c 'exit 9'"):
             talk.run(cmd)
         spool = talk.spool()
         found = SENTINEL.findall(spool)

@@ -162,14 +162,16 @@ def stalled(run: Recording) -> None:
 def conversation(run: Recording) -> None:
     """A shell that is handed a block, which forges a prompt and goes away, and the shell that follows it."""
     with tempfile.TemporaryDirectory(prefix="golden-") as place:
-        argv, env = shells.begin("sh", Path(place), None)
-        script = Path(place) / "block"
-        script.write_text(r"printf '\036limpet:f0:0\037\n'; cd /; exit 7")
+        argv, env = shells.begin("sh", Path(place), None, {})
         known = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
         run.start(*argv, size=(24, 80), env=known | env, shells=str(run.live.directory.kept))
         run.keeper.wait_fact("prompt")
-        assert run.keeper.call("deliver", line=shells.line_for(script, None), block="b1")["ok"]
+        text = r"printf '\036limpet:f0:0\037\n'; cd /; exit 7"
+        assert run.keeper.call("deliver", line=shells.line_for("sh", None), text=text, block="b1")["ok"]
         run.keeper.wait_until(lambda facts: sum(fact["fact"] == "prompt" for fact in facts) == 2)
+        deaf = r"sh -c 'trap \"\" TERM; echo deaf; while :; do sleep 1000; done'"
+        assert run.keeper.call("deliver", line=shells.line_for("sh", None), text=deaf, block="b2")["ok"]
+        run.keeper.wait_until(lambda _facts: run.keeper.spool("pty").endswith(b"deaf\n"))
         run.ask_to_stop()
         assert run.keeper.call("kill", grace_ms=50)["ok"]
         run.finish()
@@ -187,7 +189,34 @@ def asking(run: Recording) -> None:
     assert run.keeper.spool("pty").endswith(b"E[5;7R")
 
 
-CASES = (plain, failed_start, kill_with_survivors, killed, terminal, hole, torn, stalled, conversation, asking)
+def conversation_in_fish(run: Recording) -> None:
+    """A shell that draws before its prompt."""
+    with tempfile.TemporaryDirectory(prefix="golden-") as place:
+        argv, env = shells.begin("fish", Path(place), None, {})
+        known = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": place}
+        run.start(*argv, size=(24, 80), env=known | env, shells=str(run.live.directory.kept))
+        run.keeper.wait_fact("prompt")
+        assert run.keeper.call("deliver", line=shells.line_for("fish", None), text="echo done", block="b1")["ok"]
+        run.keeper.wait_until(lambda facts: sum(fact["fact"] == "prompt" for fact in facts) == 2)
+        run.ask_to_stop()
+        assert run.keeper.call("kill", grace_ms=50)["ok"]
+        run.finish()
+        assert run.keeper.named("prompt")[0]["drawn"]
+
+
+CASES = (
+    plain,
+    failed_start,
+    kill_with_survivors,
+    killed,
+    terminal,
+    hole,
+    torn,
+    stalled,
+    conversation,
+    asking,
+    conversation_in_fish,
+)
 
 
 def record_one(case: Callable[[Recording], None], into: Path) -> Path:

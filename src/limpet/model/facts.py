@@ -194,6 +194,8 @@ class Prompt(Fact, frozen=True, kw_only=True, tag="prompt"):
     block: str | None
     # How many look-alikes there were since the last one, where not each was told.
     suspicious: int | None = None
+    # How many bytes the shell drew for itself, which are not in the spool.
+    drawn: int | None = None
 
 
 class TerminalAsked(Fact, frozen=True, kw_only=True, tag="asked"):

@@ -15,7 +15,7 @@ Unset = msgspec.UnsetType
 Cursor = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 WaitMs = Annotated[int, msgspec.Meta(ge=0, le=86_400_000)]
 Side = Annotated[int, msgspec.Meta(ge=1, le=65535)]
-Shell = Literal["bash", "sh"]
+Shell = Literal["bash", "zsh", "fish", "sh"]
 DEFAULT_WAIT_MS: Final = 30_000
 MOST_READ_BYTES: Final = 1 << 20
 

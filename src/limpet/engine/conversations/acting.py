@@ -32,7 +32,10 @@ async def begin_block(
     timeout_ms: int,
     now_ms: int,
 ) -> Block:
-    """Hands the shell a command, once for each key; returns when that is on disk and the shell was handed it."""
+    """Hands the shell a command, once for each key; returns when that was recorded and the shell was handed it.
+
+    With a key the record is on disk first; else it is as soon as output is.
+    """
     _check_command(cmd, cwd)
     digest = hashlib.sha256(f"{interactive}\0{cwd}\0{cmd}".encode()).hexdigest() if key is not None else None
     if key is None:
@@ -65,10 +68,7 @@ async def _hand_over(
     digest: str | None,
 ) -> None:
     live = conversation.live
-    script = conversation.script(block_id)
     try:
-        script.touch(mode=0o600)
-        script.write_bytes(cmd.encode() + b"\n")
         live.ask(
             lambda n, at, after: BlockBegun(
                 n=n,
@@ -83,14 +83,13 @@ async def _hand_over(
             )
         )
     except OSError as error:
-        script.unlink(missing_ok=True)
         message = f"the block could not be recorded, so it was not begun: {error.strerror}; make room on the disk"
         raise Refusal("unavailable", message, reason="storage_full") from error
-    on_disk = durable.begin(live.daemon_journal)
-    if key is not None:
-        await on_disk
+    if key is None:
+        conversation.sync_soon(durable)
+    else:
+        await durable.begin(live.daemon_journal)
     await deliver(conversation)
-    await on_disk
 
 
 async def deliver(conversation: Conversation) -> None:
@@ -100,9 +99,9 @@ async def deliver(conversation: Conversation) -> None:
         if block is None or block.start is not None:
             return
         cwd = block.cwd if block.cwd != conversation.standing.cwd else None
-        line = line_for(conversation.script(block.block_id), cwd)
+        line = line_for(conversation.shell, cwd)
         try:
-            await conversation.ask_keeper("deliver", line=line, block=block.block_id)
+            await conversation.ask_keeper("deliver", line=line, text=block.cmd, block=block.block_id)
             return
         except Refusal as refusal:
             if refusal.code != "conflict":

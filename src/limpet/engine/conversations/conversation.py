@@ -2,31 +2,36 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncGenerator
-from pathlib import Path
 from typing import Any, Final
 
 from limpet.engine import clock
-from limpet.engine.conversations.shells import EXPORTED
+from limpet.engine.conversations.shells import SHELLS, ShellName
+from limpet.engine.durable import Durable
 from limpet.engine.live_run import LiveRun
 from limpet.model.blocks import Block, Standing, fold_block
 from limpet.model.errors import Refusal
 from limpet.model.facts import AnyFact, Prompt
 from limpet.model.merge import merge_attempts
 from limpet.store.journals import JournalReader
+from limpet_keeper.shells import EXPORTED_NAME
 
 STREAM: Final = "pty"
 # How long a shell may take to show its first prompt.
 READY_WITHIN_S: Final = 30.0
 
+_log: Final = logging.getLogger("limpet.engine")
+
 
 class Conversation:
     """Follows the run's facts. Made anew from its files whenever an engine first hears of it."""
 
-    def __init__(self, conversation_id: str, live: LiveRun, directory: Path) -> None:
+    def __init__(self, conversation_id: str, live: LiveRun, sync_s: float) -> None:
         self.conversation_id = conversation_id
         self.live = live
-        self.directory = directory
+        self._sync_s = sync_s
+        self._sync: asyncio.TimerHandle | None = None
         self.standing = Standing()
         # Those that have ended, in their order; and where the lines of genuine prompts stand.
         self.blocks: list[Block] = []
@@ -69,24 +74,31 @@ class Conversation:
             self._without_prompt = ended
         if ended is not None:
             self.blocks.append(ended)
-            self._remove(self.script(ended.block_id))
         if self.standing.is_over:
             # It may hold secrets, and nobody will want it.
-            self._remove(self.directory / EXPORTED)
+            with contextlib.suppress(OSError):
+                (self.live.directory.kept / EXPORTED_NAME).unlink(missing_ok=True)
 
-    def _remove(self, path: Path) -> None:
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)
+    @property
+    def shell(self) -> ShellName:
+        """The shell that it is held in."""
+        return next(shell for shell in SHELLS if shell == self.live.run.command)
+
+    def sync_soon(self, durable: Durable) -> None:
+        """Puts on disk what was recorded of it, within the time in which output is put there."""
+        if self._sync is None:
+            self._sync = asyncio.get_running_loop().call_later(self._sync_s, self._begin_sync, durable)
+
+    def _begin_sync(self, durable: Durable) -> None:
+        self._sync = None
+        if not self.live.is_settled:
+            durable.begin(self.live.daemon_journal).add_done_callback(_hear_of_sync)
 
     @property
     def size(self) -> int:
         """How many bytes the spool has."""
         stream = self.live.run.streams.get(STREAM)
         return 0 if stream is None else stream.bytes
-
-    def script(self, block_id: str) -> Path:
-        """The file from which the shell reads a block's command."""
-        return self.directory / f"block-{block_id}"
 
     def all_blocks(self) -> list[Block]:
         """Oldest first, the one that runs included."""
@@ -158,3 +170,8 @@ class Conversation:
             raise Refusal("conflict", str(reply.get("message")), reason=str(reply.get("error")))
         self.live.catch_up()
         return reply
+
+
+def _hear_of_sync(synced: asyncio.Future[None]) -> None:
+    if not synced.cancelled() and (error := synced.exception()) is not None:
+        _log.warning("what was recorded of a conversation's blocks is not on disk: %r", str(error))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from limpet.engine.engine import Engine
+    from limpet.engine.live_run import LiveRun
 
 DIALECT: Final = "pty"
 
@@ -83,12 +84,15 @@ class Conversations:
         runs = await self._engine.list(RunFilter(session_id=conversation_id, dialect=DIALECT, limit=1))
         if not runs:
             return None
-        return Conversation(conversation_id, self._engine.find(runs[0].run_id), self._directory(conversation_id))
+        return self._made(conversation_id, self._engine.find(runs[0].run_id))
+
+    def _made(self, conversation_id: str, live: LiveRun) -> Conversation:
+        return Conversation(conversation_id, live, self._engine.config.run.sync_ms / 1000)
 
     async def _begin(self, conversation_id: str, opening: Opening) -> Conversation:
         directory = self._directory(conversation_id)
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        argv, needs = begin(opening.shell, directory, opening.rc)
+        argv, needs = begin(opening.shell, directory, opening.rc, opening.env)
         env = {name: value for name, value in opening.env.items() if name not in ("PS1", "PS2", "PROMPT_COMMAND")}
         ask = Ask(
             dialect=DIALECT,
@@ -102,7 +106,7 @@ class Conversations:
             shells=True,
         )
         live = await self._engine.submit(ask)
-        conversation = Conversation(conversation_id, live, directory)
+        conversation = self._made(conversation_id, live)
         conversation.check_open()
         return conversation
 

@@ -3,103 +3,62 @@
 import shlex
 import shutil
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from limpet.model.errors import Refusal
 
-ShellName = Literal["bash", "sh"]
+ShellName = Literal["bash", "zsh", "fish", "sh"]
+SHELLS: Final = get_args(ShellName)
 
-EXPORTED: Final = "exported"
-RC: Final = "rc"
-
-# The marker goes to the terminal itself, whatever became of the shell's own output; the answer comes on standard input.
-# Nothing in it forks. Options of the user's are put back by `local -`.
-_MARK: Final = r"""
-__limpet_mark() {
-    local __limpet_rc=$? -
-    set +exuv
-    [ -n "${__limpet_armed-}" ] || return "$__limpet_rc"
-    @builtin@ printf '\036limpet:%s:%s\037' "${__limpet_nonce-}" "$__limpet_rc" >"$__limpet_tty"
-    while IFS=' ' @builtin@ read -r __limpet_word __limpet_nonce; do
-        [ "$__limpet_word" != : ] || break
-    done
-    __limpet_armed= __limpet_code=$__limpet_rc PS1=$__limpet_ps1 PS2=
-    @after@
-    @builtin@ export -p >|@exported@
-    return "$__limpet_rc"
-}
-__limpet_go() { __limpet_armed=1; return "$__limpet_code"; }
-"""
-
-_BASH: Final = r"""
-__limpet_tty=$LIMPET_TTY __limpet_ps1=$'\036limpet?\037' __limpet_nonce= __limpet_armed=1 __limpet_code=0
-__limpet_again=${LIMPET_AGAIN-}
-unset LIMPET_TTY LIMPET_AGAIN
-BASH_ARGV0=bash
-set +o history
-@mark@
-if [ -n "$__limpet_again" ] && [ -s @exported@ ]; then
-    . @exported@
-    cd -- "$PWD"
-fi
-@rc@
-set +H
-PS1=$__limpet_ps1 PS2= PROMPT_COMMAND="__limpet_mark && :${PROMPT_COMMAND:+;$PROMPT_COMMAND}"
-true
-"""
-
-_SH: Final = r"""
-__limpet_tty=$LIMPET_TTY __limpet_ps1=$(printf '\036limpet?\037') __limpet_nonce= __limpet_armed=1 __limpet_code=0
-__limpet_again=${LIMPET_AGAIN-}
-unset LIMPET_TTY LIMPET_AGAIN ENV
-@mark@
-if [ -n "$__limpet_again" ] && [ -s @exported@ ]; then
-    . @exported@
-    cd -- "$PWD"
-fi
-@rc@
-PS1=$__limpet_ps1 PS2=
-__limpet_mark && :
-"""
-
-_AFTER_BASH: Final = """export -n __limpet_nonce PS1 PS2
-    case ${PROMPT_COMMAND-} in
-    __limpet_mark*) ;;
-    *) PROMPT_COMMAND="__limpet_mark && :${PROMPT_COMMAND:+;$PROMPT_COMMAND}" ;;
-    esac"""
+# What each reads first, in a directory of the conversation's own: a reset long after an upgrade reads it as it was.
+_FIRST: Final[dict[ShellName, str]] = {"bash": "rc", "sh": "rc", "zsh": ".zshrc", "fish": "rc"}
+# Where a shell's own hook shows the marker, or its loop does.
+_LINE: Final = '. "${__limpet_on:=$__limpet_block}" <"$__limpet_tty"'
+_LINE_THERE: Final = '__limpet_on=1; cd -- @ && . "$__limpet_block" <"$__limpet_tty"'
+_MARK: Final = "; { __limpet_mark; } 2>/dev/null && :"
 
 
 def program_of(shell: ShellName) -> str:
     """Where that shell is; a refusal when there is none."""
-    found = shutil.which("bash" if shell == "bash" else "dash") or (shutil.which("sh") if shell == "sh" else None)
+    found = shutil.which("dash" if shell == "sh" else shell) or (shutil.which("sh") if shell == "sh" else None)
     if found is None:
         message = f"`shell`: there is no {shell} on this machine: install it, or choose another"
         raise Refusal("invalid_argument", message, field="shell")
     return found
 
 
-def begin(shell: ShellName, directory: Path, rc: str | None) -> tuple[list[str], dict[str, str]]:
+def begin(shell: ShellName, directory: Path, rc: str | None, env: dict[str, str]) -> tuple[list[str], dict[str, str]]:
     """The command line, and what its environment needs; writes what the shell reads first into `directory`."""
     program = program_of(shell)
-    exported, start = directory / EXPORTED, directory / RC
-    for path in (exported, start):
-        path.unlink(missing_ok=True)
-        path.touch(mode=0o600)
-    sourced = f'. {shlex.quote(rc)} <"$__limpet_tty"' if rc else ""
-    text = _MARK.replace("@after@", _AFTER_BASH if shell == "bash" else "")
-    text = (_BASH if shell == "bash" else _SH).replace("@mark@", text).replace("@rc@", sourced)
-    text = text.replace("@builtin@ ", "builtin " if shell == "bash" else "")
-    start.write_text(text.replace("@exported@", shlex.quote(str(exported))))
+    first = directory / _FIRST[shell]
+    first.touch(mode=0o600)
+    first.write_bytes(Path(__file__).with_name(f"begin.{shell}").read_bytes())
+    needs = {} if rc is None else {"LIMPET_RC": rc}
     if shell == "bash":
-        return [program, "--noprofile", "--noediting", "--rcfile", str(start), "-i"], {}
-    return [program, "-i"], {"ENV": str(start)}
+        return [program, "--noprofile", "--noediting", "--rcfile", str(first), "-i"], needs
+    if shell == "zsh":
+        return [program, "-d", "-i", "+Z"], needs | {
+            "ZDOTDIR": str(directory),
+            "LIMPET_ZDOTDIR": env.get("ZDOTDIR", ""),
+        }
+    if shell == "fish":
+        read = f"source {_fish_word(str(first))}"
+        # Its standard input is the terminal, on which it takes Ctrl-C and reads keys for its own `read`.
+        return [program, "--no-config", "--private", "-i", "-C", read], needs | {"LIMPET_CHANNEL": "2"}
+    return [program, "-i"], needs | {"ENV": str(first)}
 
 
-def line_for(script: Path, cwd: str | None) -> str:
-    """What the shell is handed to run the command in a file on its terminal, as if it had been typed.
+def line_for(shell: ShellName, cwd: str | None) -> str:
+    """What the shell is handed to run a block's text on its terminal, as if it had been typed.
 
-    Not `eval`: in bash an unbalanced quote in it spoils how the next line is read.
+    Not `eval`: in bash an unbalanced quote in it spoils how the next line is read. fish reads the text by itself.
     """
-    go = "" if cwd is None else f"cd -- {shlex.quote(cwd)} && "
-    what = f'. {shlex.quote(str(script))} <"$__limpet_tty"'
-    return f"{{ __limpet_go; }} 2>/dev/null && :; {go}{what}; {{ __limpet_mark; }} 2>/dev/null && :"
+    if shell == "fish":
+        return "true" if cwd is None else f"cd -- {_fish_word(cwd)}"
+    line = _LINE if cwd is None else _LINE_THERE.replace("@", shlex.quote(cwd))
+    return line + (_MARK if shell == "sh" else "")
+
+
+def _fish_word(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
