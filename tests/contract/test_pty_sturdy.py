@@ -52,7 +52,7 @@ def test_jobs_left_in_the_background_speak_on(http: Http, shell: str) -> None:
         begun = talk.run("sh -c 'read x </dev/null; sleep 0.3; echo from behind' &")
         assert begun["exit_code"] == 0
         talk.wait_for("from behind", 0)
-        assert talk.run("echo on")["output"].endswith("on\n")
+        assert "on\n" in talk.run("echo on")["output"]  # zsh says at any moment that a job is done
 
 
 @pytest.mark.requirement("3.3", "F58")

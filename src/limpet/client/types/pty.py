@@ -31,7 +31,7 @@ class PtyOpenParams(TypedDict, total=False):
     """How it is to begin; `rc` is a file that the shell reads first, the shell is bash if none is named."""
 
     conversation_id: Required[str]
-    shell: Literal["bash", "sh"] | None
+    shell: Literal["bash", "fish", "sh", "zsh"] | None
     cwd: str | None
     env: dict[str, str]
     rows: int
