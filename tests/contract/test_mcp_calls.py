@@ -36,14 +36,6 @@ def open_mcp(house: Home) -> Iterator[Callable[..., Mcp]]:
         each.close()
 
 
-def refused(mcp: Mcp, method: str, params: Answer) -> Answer:
-    """The error of the protocol that a request is answered with."""
-    message = mcp.begin(method, params)[1].result(60)
-    assert "result" not in message, message
-    error: Answer = message["error"]
-    return error
-
-
 @pytest.mark.requirement("6.4")
 def test_without_words_a_client_gets_the_agents_tools(open_mcp: Callable[..., Mcp]) -> None:
     mcp = open_mcp("--tools", "agent")
@@ -52,7 +44,7 @@ def test_without_words_a_client_gets_the_agents_tools(open_mcp: Callable[..., Mc
     assert len(listed) <= 12
     # What is not chosen can't be called, by neither name.
     for name in ("daemon_stop", "daemon.stop", "backlog_take", "nope", ""):
-        error = refused(mcp, "tools/call", {"name": name, "arguments": {}})
+        error = mcp.refusal("tools/call", {"name": name, "arguments": {}})
         assert error["code"] == -32602
         assert "shell" in error["message"]
     assert mcp.ok("shell", {"command": "echo here"})["stdout"] == "here\n"
@@ -246,7 +238,7 @@ def test_logs_are_resources(mcp: Mcp, http: Http) -> None:
     ],
 )
 def test_a_resource_that_is_none(mcp: Mcp, uri: str) -> None:
-    error = refused(mcp, "resources/read", {"uri": uri})
+    error = mcp.refusal("resources/read", {"uri": uri})
     assert error["code"] == -32602
     assert len(json.dumps(error)) < 4000
 
@@ -254,7 +246,7 @@ def test_a_resource_that_is_none(mcp: Mcp, uri: str) -> None:
 @pytest.mark.requirement("6.4")
 def test_logs_go_with_the_tool_that_reads_them(open_mcp: Callable[..., Mcp]) -> None:
     mcp = open_mcp("--tools", "backlog")
-    assert refused(mcp, "resources/list", {})["code"] == -32601
+    assert mcp.refusal("resources/list", {})["code"] == -32601
 
 
 @pytest.mark.requirement("6.4", "6.1")
