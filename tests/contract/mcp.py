@@ -35,7 +35,7 @@ class Mcp(Surface):
     ) -> None:
         self.process = home.popen("mcp", *(args or ("--tools", "all")), stdin=subprocess.PIPE, env=env)
         self._ids = itertools.count(1)
-        self._asked: dict[int, Message] = {}
+        self._asked: dict[int | str, Message] = {}
         self._heard = threading.Condition()
         self._said: list[tuple[float, Answer]] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -74,11 +74,14 @@ class Mcp(Surface):
     def begin(self, method: str, params: Answer) -> tuple[int, Message]:
         """Asks, and does not wait: the request's id, and the message that will answer it. Progress has that id too."""
         number = next(self._ids)
-        future: Message = concurrent.futures.Future()
-        self._asked[number] = future
+        future = self.expect(number)
         meta = {**self._meta, "progressToken": number, **params.get("_meta", {})}
         self.send({"id": number, "method": method, "params": {**params, "_meta": meta}})
         return number, future
+
+    def expect(self, number: int | str) -> Message:
+        """What will answer that id, whoever sends a request with it."""
+        return self._asked.setdefault(number, concurrent.futures.Future())
 
     def cancel(self, number: int) -> None:
         """Nobody waits for that request any more: it is never answered."""

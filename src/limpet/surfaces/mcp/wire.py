@@ -95,6 +95,9 @@ class Wire:
             except ValueError:
                 await self._complain(*_complaint(line))
                 return
+            if isinstance(taken, types.JSONRPCNotification) and b'"id"' in line and "id" in json.loads(line):
+                await self._complain(None, types.INVALID_REQUEST, "the id of a request is a number or text")
+                return
             await self._taken.send(SessionMessage(taken))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             pass  # the server has ended
