@@ -25,6 +25,10 @@ class Caller(msgspec.Struct, frozen=True):
     """Whether it waits for the end of what it starts; one that does not is told at once how that stands."""
     room_bytes: int | None = None
     """How much of one text it can take; what a longer one leaves out is said. None: whatever it is."""
+    request_id: str = ""
+    """What the request is called in answers and logs."""
+    trace: dict[str, str] | None = None
+    """The trace that it belongs to, as variables for what it starts: `TRACEPARENT` and `TRACESTATE`."""
 
 
 class Timeout(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route, request_response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from limpet.model.errors import CODES, Refusal
 from limpet.model.operation import Caller, Operation
@@ -63,11 +63,19 @@ class App:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves what the gate has let in. Another server's scope has not passed it, and gets nothing."""
-        if not isinstance(scope.get(CALLER), Caller):
+        caller = scope.get(CALLER)
+        if not isinstance(caller, Caller):
             raise PermissionError(
                 "this request has not passed the gate: limpet is served by limpet.surfaces.http.serve"
             )
-        await self._routes(scope, receive, send)
+        request_id = (b"x-request-id", caller.request_id.encode())
+
+        async def send_named(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), request_id]
+            await send(message)
+
+        await self._routes(scope, receive, send_named)
 
     async def _call(self, request: Request) -> Response:
         try:
@@ -166,4 +174,5 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _failed(request: Request, error: Exception) -> Response:
     served = request.scope.get("endpoint")  # its own path, not the one asked for: who knows what stands in that
-    return _json(500, incident(f"{request.method} {served.path if isinstance(served, _Served) else ''}", error))
+    path = served.path if isinstance(served, _Served) else ""
+    return _json(500, incident(f"{request.method} {path}, request {request.scope[CALLER].request_id}", error))

@@ -43,7 +43,7 @@ class Calls:
             task.uncancel()
             return 503, _INTERRUPTED.answer()
         except Exception as error:  # noqa: BLE001  (whatever it is, the caller gets an answer and the log one line)
-            return 500, incident(f"call {name}", error)
+            return 500, incident(f"call {name}, request {caller.request_id}", error)
         finally:
             self._under_way.discard(task)
 

@@ -19,6 +19,7 @@ from limpet.surfaces.http.doors import CALLER, Upgrade, Upgraded
 from limpet.surfaces.http.gate import Names
 from limpet.surfaces.http.head import CALL, without_token
 from limpet.surfaces.http.hot import Hot
+from limpet.surfaces.http.names import request_id_of
 from limpet.surfaces.http.problem import MEDIA_TYPE, problem
 from limpet.surfaces.http.seats import FEW_DESCRIPTORS, LAST_DESCRIPTORS, Seats
 from limpet.surfaces.http.slow import Deadlines
@@ -170,7 +171,8 @@ class Connection(HttpToolsProtocol):
                 self._prepare_upgrade(caller)
                 return
         except Refusal as refusal:
-            self._call(b"", refusal)
+            given = next((value for name, value in self.headers if name == b"x-request-id"), b"")
+            self._call(b"", Caller("http", request_id=request_id_of(given)), refusal)
             return
         if method == b"POST" and self.url.startswith(_CALL) and b"%" not in self.url and b"?" not in self.url:
             self._call(self.url[len(_CALL) :], caller)
@@ -219,19 +221,17 @@ class Connection(HttpToolsProtocol):
         except httptools.HttpParserError:
             self.send_400_response("")
 
-    def _call(self, name: bytes, who: Caller | Refusal) -> None:
+    def _call(self, name: bytes, caller: Caller, refusal: Refusal | None = None) -> None:
         """Answers on the hot route, or refuses there: in its turn, and without waiting for the body."""
         before = self.cycle
-        cycle = Hot(self, name.decode("latin-1"))
+        cycle = Hot(self, name.decode("latin-1"), caller)
         self.cycle = cycle
         assert self.parser is not None
         cycle.keep_alive = self.parser.should_keep_alive() and self.parser.get_http_version() == "1.1"
-        if isinstance(who, Refusal):
-            cycle.refuse(who)
-        else:
-            cycle.caller = who
-            if self.expect_100_continue:
-                self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        if refusal is not None:
+            cycle.refuse(refusal)
+        elif self.expect_100_continue:
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         if before is None or before.response_complete:
             self._start_asgi_task(cycle, None)
         else:
@@ -286,5 +286,6 @@ class Connection(HttpToolsProtocol):
             return
         body = problem(status, refusal.answer())
         head = f"HTTP/1.1 {status} -\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\n"
+        head += f"x-request-id: {request_id_of(b'')}\r\n"
         self.transport.write(f"{head}connection: close\r\n\r\n".encode() + body)
         self.transport.close()

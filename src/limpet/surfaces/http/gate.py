@@ -11,7 +11,6 @@ from limpet.model.errors import Refusal
 from limpet.model.operation import Caller
 from limpet.surfaces.http.head import (
     BODY_MAX_BYTES,
-    NOBODY,
     TOKEN_PROTOCOL,
     Headers,
     caller_of,
@@ -85,7 +84,8 @@ class Gate:
             raise _wrong_origin()
         if names is not None and not (method in (b"GET", b"HEAD") and target.partition(b"?")[0] in self._open):
             self._check_token(found, upgrade=upgrade)
-        return _check_body(method, found, is_local=names is None, upgrade=upgrade)
+        _check_body(method, found, upgrade=upgrade)
+        return caller_of(found, is_local=names is None)
 
     def _is_ours(self, origin: bytes, host: bytes, names: Names) -> bool:
         scheme, _, place = origin.partition(b"://")
@@ -149,7 +149,7 @@ def _given_token(found: dict[bytes, bytes], *, upgrade: bool) -> bytes | None:
     return None
 
 
-def _check_body(method: bytes, found: dict[bytes, bytes], *, is_local: bool, upgrade: bool) -> Caller:
+def _check_body(method: bytes, found: dict[bytes, bytes], *, upgrade: bool) -> None:
     length = found.get(b"content-length", b"0")
     has_body = length.strip(b"0") != b"" or b"transfer-encoding" in found
     if upgrade and (has_body or method != b"GET"):
@@ -161,9 +161,6 @@ def _check_body(method: bytes, found: dict[bytes, bytes], *, is_local: bool, upg
             raise Refusal("invalid_argument", message, field="Content-Type")
         if len(length) > 12 or int(length) > BODY_MAX_BYTES:
             raise too_large()
-    if is_local and b"limpet-caller" in found:
-        return caller_of(found[b"limpet-caller"])
-    return NOBODY
 
 
 def _wrong_host() -> Refusal:

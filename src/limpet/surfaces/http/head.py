@@ -9,13 +9,15 @@ import msgspec
 
 from limpet.model.errors import Refusal
 from limpet.model.operation import Caller
+from limpet.surfaces.http.names import request_id_of, trace_of
 
 CALL: Final = "/v1/call/"
 BODY_MAX_BYTES: Final = 64 * 1024 * 1024
-NOBODY: Final = Caller("http")
 TOKEN_PROTOCOL: Final = b"limpet.token."
 """How a WebSocket of a browser, which can set no header, says its token: as one of the subprotocols that it offers."""
-_LISTS: Final = frozenset({b"sec-websocket-protocol", b"transfer-encoding"})
+_LISTS: Final = frozenset(
+    {b"sec-websocket-protocol", b"transfer-encoding", b"traceparent", b"tracestate", b"x-request-id"}
+)
 _ONCE: Final = frozenset(
     {
         b"authorization",
@@ -81,10 +83,15 @@ def too_large() -> Refusal:
     return Refusal("too_large", message, limit_bytes=BODY_MAX_BYTES)
 
 
-def caller_of(value: bytes) -> Caller:
-    """The caller whom the header Limpet-Caller describes."""
+def caller_of(found: dict[bytes, bytes], *, is_local: bool) -> Caller:
+    """Who calls: over the Unix socket as the header Limpet-Caller describes it, else somebody over HTTP."""
+    request_id, trace = request_id_of(found.get(b"x-request-id", b"")), trace_of(found)
+    if not is_local or b"limpet-caller" not in found:
+        return Caller("http", request_id=request_id, trace=trace)
     try:
-        ambient = _decoder.decode(b64decode(value, validate=True))
+        ambient = _decoder.decode(b64decode(found[b"limpet-caller"], validate=True))
     except (msgspec.MsgspecError, binascii.Error, UnicodeError, RecursionError) as error:
         raise Refusal("invalid_argument", f"the header Limpet-Caller is not base64 of JSON: {error}") from None
-    return Caller(ambient.surface, ambient.cwd, ambient.env, ambient.stays, ambient.room_bytes)
+    return Caller(
+        ambient.surface, ambient.cwd, ambient.env, ambient.stays, ambient.room_bytes, request_id=request_id, trace=trace
+    )

@@ -4,9 +4,10 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from limpet.model.errors import CODES, Refusal
+from limpet.model.operation import Caller
 from limpet.model.version import VERSION
 from limpet.surfaces.http.calls import Calls
-from limpet.surfaces.http.head import BODY_MAX_BYTES, NOBODY, too_large
+from limpet.surfaces.http.head import BODY_MAX_BYTES, too_large
 from limpet.surfaces.http.problem import MEDIA_TYPE, problem
 
 if TYPE_CHECKING:
@@ -35,10 +36,10 @@ class Hot:
         "task",
     )
 
-    def __init__(self, connection: "Connection", name: str) -> None:
+    def __init__(self, connection: "Connection", name: str, caller: Caller) -> None:
         self.connection = connection
         self.name = name
-        self.caller = NOBODY
+        self.caller = caller
         self.refusal: Refusal | None = None
         self.task: asyncio.Task[None] | None = None
         self.body: bytes | bytearray = b""
@@ -90,7 +91,8 @@ class Hot:
         close = b"" if self.keep_alive else b"connection: close\r\n"
         if status == 401:
             close += _ASK_FOR_TOKEN
-        head = b"%bcontent-length: %d\r\n%b\r\n" % (head, len(body), close)
+        request_id = self.caller.request_id.encode()
+        head = b"%bcontent-length: %d\r\nx-request-id: %b\r\n%b\r\n" % (head, len(body), request_id, close)
         transport = self.connection.transport
         if len(body) < _COPY_MAX_BYTES:
             transport.write(head + body)
