@@ -21,6 +21,7 @@ from limpet.engine.sinks import ExecEventSink
 from limpet.model.errors import Refusal
 from limpet.model.operation import Caller, answer_of, convert
 from limpet.surfaces.http.app import build
+from limpet.surfaces.http.metrics import measures_of
 from limpet.surfaces.http.serve import listen
 from limpet.surfaces.http.serve import serve as serve_http
 from limpet.surfaces.http.tcp import listen_tcp, url_of
@@ -119,7 +120,14 @@ async def _serve(home: Path, *, ready_json: bool, host: str | None, port: int | 
             engine.url = url_of(listeners[0], named)
         listeners.append(stack.enter_context(listen(engine.home.socket)))
         stack.callback(engine.home.socket.unlink, missing_ok=True)
-        app = build(ROWS, engine, token=token, hosts=http.hosts, origins=http.origins)
+        app = build(
+            ROWS,
+            engine,
+            measures=lambda: measures_of(engine),
+            token=token,
+            hosts=http.hosts,
+            origins=http.origins,
+        )
         serving = asyncio.ensure_future(
             serve_http(app, *listeners, stop=engine.stop_asked, max_remote=http.max_connections)
         )

@@ -99,7 +99,6 @@ async def outcome(place: Place, request: bytes, *, tcp: bool = True) -> Reply:
     """The answer, a HEAD's too, which has no body."""
     async with calling(place, tcp=tcp) as caller:
         caller.send(request)
-        caller.writer.write_eof()
         if not request.startswith(b"HEAD"):
             return await caller.reply()
         status = (await caller.reader.readuntil(b"\r\n\r\n")).split()[1]

@@ -14,10 +14,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from limpet.model.errors import CODES, Refusal
 from limpet.model.operation import Caller, Operation
 from limpet.model.version import VERSION
+from limpet.surfaces.http.about import About
 from limpet.surfaces.http.calls import Calls, incident
 from limpet.surfaces.http.doors import CALLER, Door
 from limpet.surfaces.http.gate import Gate
 from limpet.surfaces.http.head import BODY_MAX_BYTES, CALL, too_large
+from limpet.surfaces.http.metrics import Measures
 from limpet.surfaces.http.problem import MEDIA_TYPE, problem
 
 _CODE_OF_STATUS: Final = {404: "not_found", 405: "invalid_argument"}
@@ -31,6 +33,7 @@ class App:
         calls: Calls,
         is_ready: Callable[[], bool],
         *,
+        measures: Measures = tuple,
         doors: Iterable[Door] = (),
         token: str | None = None,
         hosts: Iterable[str] = (),
@@ -43,6 +46,7 @@ class App:
             Door("/readyz", serve=request_response(self._ready), is_open=True),
             Door("/v1/operations", serve=request_response(self._operations)),
             Door(CALL + "{name}", ("POST",), serve=request_response(self._call)),
+            *About(calls.rows.values(), calls.tally, measures).doors,
             *doors,
         )
         """All that is served, in the order in which paths are looked for."""
@@ -68,11 +72,11 @@ class App:
             raise PermissionError(
                 "this request has not passed the gate: limpet is served by limpet.surfaces.http.serve"
             )
-        request_id = (b"x-request-id", caller.request_id.encode())
+        added = ((b"x-request-id", caller.request_id.encode()), (b"x-content-type-options", b"nosniff"))
 
         async def send_named(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), request_id]
+                message["headers"] = [*message.get("headers", ()), *added]
             await send(message)
 
         await self._routes(scope, receive, send_named)
@@ -123,6 +127,7 @@ def build(
     engine: Any,
     *,
     is_ready: Callable[[], bool] = lambda: True,
+    measures: Measures = tuple,
     doors: Iterable[Door] = (),
     token: str | None = None,
     hosts: Iterable[str] = (),
@@ -130,9 +135,9 @@ def build(
 ) -> App:
     """The application over these rows, with the doors of other surfaces, behind one gate (`limpet.surfaces.http.gate`).
 
-    Without `token` it can be served on a Unix socket only.
+    `measures` are what `/metrics` shows beside the calls. Without `token` it can be served on a Unix socket only.
     """
-    return App(Calls(rows, engine), is_ready, doors=doors, token=token, hosts=hosts, origins=origins)
+    return App(Calls(rows, engine), is_ready, measures=measures, doors=doors, token=token, hosts=hosts, origins=origins)
 
 
 async def _body(request: Request) -> bytearray:

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from limpet.model.errors import CODES, Refusal
-from limpet.model.operation import Caller, Operation, decode, encode
+from limpet.model.operation import Caller, Operation, Timeout, decode, encode
+from limpet.surfaces.http.metrics import UNKNOWN, Tally
 
 _log: Final = logging.getLogger("limpet.http")
 
@@ -21,6 +22,7 @@ class Calls:
     def __init__(self, rows: Iterable[Operation[Any, Any]], engine: Any) -> None:
         self.rows: Final[dict[str, Operation[Any, Any]]] = {row.name: row for row in rows}
         self._engine: Final = engine
+        self.tally: Final = Tally()
         self._under_way: Final[set[asyncio.Task[Any]]] = set()
         self._stopping = False
 
@@ -32,20 +34,30 @@ class Calls:
         task = asyncio.current_task()
         assert task is not None
         self._under_way.add(task)
+        began = time.perf_counter()
+        known = name if name in self.rows else UNKNOWN
+        outcome = "ok"
         try:
             row = self._find(name)
-            return 200, encode(await row.handle(self._engine, decode(row, body or b"{}"), caller))
+            response = await row.handle(self._engine, decode(row, body or b"{}"), caller)
+            if isinstance(response, Timeout):
+                outcome = "timeout"
+            return 200, encode(response)
         except Refusal as refusal:
+            outcome = refusal.code
             return CODES.get(refusal.code, 500), refusal.answer()
         except asyncio.CancelledError:
+            outcome = "cancelled"
             if not self._stopping:
                 raise
             task.uncancel()
             return 503, _INTERRUPTED.answer()
         except Exception as error:  # noqa: BLE001  (whatever it is, the caller gets an answer and the log one line)
+            outcome = "internal"
             return 500, incident(f"call {name}, request {caller.request_id}", error)
         finally:
             self._under_way.discard(task)
+            self.tally.call(known, outcome, time.perf_counter() - began)
 
     def stop(self) -> None:
         """Cuts every call under way, so that its caller is told and can ask the next daemon."""

@@ -66,10 +66,10 @@ class Connection(HttpToolsProtocol):
         """Lets in who may come in: on a Unix socket the daemon's own user, and root."""
         super().connection_made(transport)
         peer: socket.socket = transport.get_extra_info("socket")
-        is_remote = peer.family != socket.AF_UNIX
+        self._is_remote = is_remote = peer.family != socket.AF_UNIX
+        self._calls.tally.connections["tcp" if is_remote else "socket"] += 1
         if is_remote:
             self._names = self._app.gate.names(peer.getsockname())
-            self._is_remote = True
             self.timeout_keep_alive = REMOTE_IDLE_S
             self._slow = True  # one that connects and says nothing has no more time than one that says it slowly
             self._deadlines.head(self)
@@ -92,6 +92,7 @@ class Connection(HttpToolsProtocol):
         """The caller has gone: what waits for it lets go."""
         super().connection_lost(exc)
         self._deadlines.whole(self)
+        self._calls.tally.connections["tcp" if self._is_remote else "socket"] -= 1
         if self._is_remote:
             self._seats.leave_remote()
         if self._running is not None and self._running.task is not None:
@@ -171,6 +172,7 @@ class Connection(HttpToolsProtocol):
                 self._prepare_upgrade(caller)
                 return
         except Refusal as refusal:
+            self._calls.tally.refused[refusal.reason or refusal.code] += 1
             given = next((value for name, value in self.headers if name == b"x-request-id"), b"")
             self._call(b"", Caller("http", request_id=request_id_of(given)), refusal)
             return
