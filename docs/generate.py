@@ -162,6 +162,11 @@ CONFIG_NOTES: Final[dict[str, str]] = {
     "sinks.webhook.events": "Which are posted.",
     "sinks.webhook.timeout_s": "How long one post may take in all.",
     "sinks.webhook.give_up_s": "How long a hit is posted again until it is taken; the next ones wait behind it.",
+    "hooks.exec.emitEvents": "Whether clients are told what runs do (`exec.started`, `exec.output`, ...).",
+    "hooks.exec.commandWhitelist": "Of which programs, by name: see [events](events.md). It bounds volume, and is no "
+    "boundary of security.",
+    "hooks.exec.outputThrottleMs": "How long after some output of a run the next is told, at the least. 0: at once.",
+    "hooks.exec.outputMaxChunkBytes": "How much one `exec.output` holds of one stream; cut between characters.",
 }
 _BOUNDS: Final = (("ge", "≥ {}"), ("gt", "> {}"), ("le", "≤ {}"), ("lt", "< {}"))
 _LENGTHS: Final = (("min_length", "at least {}"), ("max_length", "at most {}"))
@@ -319,15 +324,19 @@ def configuration_page() -> str:
 
 def _keys(title: str, name: str, table: type[msgspec.Struct]) -> Iterator[str]:
     """A table's keys, then the tables of which it may have several."""
-    lists = {field.name: inner for field in _fields(table) for inner in _structs_in(field.type)}
-    yield f"## `{title}`\n"
-    yield "| key | type | default | |"
-    yield "|---|---|---|---|"
-    for field in _fields(table):
-        if field.name not in lists:
-            note = CONFIG_NOTES[f"{name}.{field.name}"]
+    tables = {field.name: type(field.default) for field in _fields(table) if isinstance(field.default, msgspec.Struct)}
+    lists = {each.name: inner for each in _fields(table) for inner in _structs_in(each.type) if each.name not in tables}
+    keys = [field for field in _fields(table) if field.name not in {*lists, *tables}]
+    if keys:
+        yield f"## `{title}`\n"
+        yield "| key | type | default | |"
+        yield "|---|---|---|---|"
+        for field in keys:
+            note = CONFIG_NOTES[f"{name}.{field.encode_name}"]
             yield f"| `{field.encode_name}` | {type_words(field.type)} | {_default(field)} | {note} |"
-    yield ""
+        yield ""
+    for each, inner in tables.items():
+        yield from _keys(f"[{name}.{each}]", f"{name}.{each}", inner)
     for each, inner in lists.items():
         yield from _keys(f"[[{name}.{each}]]", f"{name}.{each}", inner)
 

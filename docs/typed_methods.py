@@ -88,6 +88,10 @@ def _camel(row: Row) -> str:
     return "".join(word[:1].upper() + word[1:] for word in words)
 
 
+def _title(space: str) -> str:
+    return "".join(word.capitalize() for word in space.split("_"))
+
+
 def _is_dotted(rows: list[Row]) -> bool:
     return "." in rows[0].name
 
@@ -254,7 +258,7 @@ def _class(space: str, rows: list[Row], *, is_async: bool) -> str:
     kind, door = ("Async", "Ask") if is_async else ("Sync", "AskNow")
     methods = "\n\n".join(_method(row, is_async=is_async, ask="self._ask") for row in rows)
     return (
-        f"class {kind}{space.capitalize()}:\n"
+        f"class {kind}{_title(space)}:\n"
         f'    """A failure raises `limpet.LimpetError`; a wait whose time is over answers `ok: False`."""\n\n'
         f"    def __init__(self, ask: {door}) -> None:\n        self._ask = ask\n\n{methods}"
     )
@@ -263,7 +267,7 @@ def _class(space: str, rows: list[Row], *, is_async: bool) -> str:
 def _inherited(spaces: dict[str, list[Row]]) -> str:
     """The two classes that clients inherit: what they use of it is imported when it is used."""
     imports = [
-        f"    from limpet.client.methods.{space} import Async{space.capitalize()}, Sync{space.capitalize()}"
+        f"    from limpet.client.methods.{space} import Async{_title(space)}, Sync{_title(space)}"
         if _is_dotted(rows)
         else f"    from limpet.client.types.{space} import {', '.join(_names(rows[0]))}"
         for space, rows in spaces.items()
@@ -290,7 +294,7 @@ def _inherited(spaces: dict[str, list[Row]]) -> str:
             if not _is_dotted(rows):
                 lines += ["", _method(rows[0], is_async=is_async, ask="self._ask")]
                 continue
-            name = f"{kind}{space.capitalize()}"
+            name = f"{kind}{_title(space)}"
             lines += [
                 "",
                 f"    @property\n    def {space}(self) -> {name}:",

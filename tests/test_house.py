@@ -206,7 +206,8 @@ BREACHES = {
     "limpet_keeper/__init__.py": "import limpet.model",
     "limpet/model/__init__.py": "import time",
     "limpet/store/__init__.py": "import limpet.engine",
-    "limpet/engine/__init__.py": "import apsw, httptools, hyperscan, mcp, prometheus_client, pyghostty, rich, uvicorn",
+    "limpet/engine/__init__.py": "import apsw, httptools, hyperscan, mcp, prometheus_client, pyghostty, rich\n"
+    "import uvicorn, websockets",
     "limpet/client/__init__.py": "import limpet.store",
     "limpet/dialects/pty/__init__.py": "import limpet.dialects.shell",
     "limpet/dialects/shell/__init__.py": "",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from limpet.engine.sinks import OutputEvent as OutputEvent
     from limpet.engine.sinks import StatusEvent as StatusEvent
     from limpet.engine.sinks import WatchEvent as WatchEvent
+    from limpet.model.context import exec_event_context as exec_event_context
     from limpet.model.errors import Refusal as LimpetError
     from limpet.model.version import VERSION as __version__  # noqa: N811
 
@@ -27,6 +28,7 @@ __all__ = [
     "__version__",
     "connect",
     "connect_sync",
+    "exec_event_context",
     "open",
 ]
 
@@ -41,6 +43,7 @@ _HOMES = {
     "SyncClient": ("limpet.client.portal", "SyncClient"),
     "connect": ("limpet.client.client", "connect"),
     "connect_sync": ("limpet.client.portal", "connect_sync"),
+    "exec_event_context": ("limpet.model.context", "exec_event_context"),
     "open": ("limpet.daemon", "open"),
 }
 

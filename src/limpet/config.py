@@ -1,5 +1,6 @@
 """The configuration: keys, defaults, and where each value came from. Wrong ones are refused by name."""
 
+import contextlib
 import hashlib
 import os
 import tomllib
@@ -14,6 +15,9 @@ from limpet.model.ids import check_id
 
 _PREFIX: Final = "LIMPET_"
 
+# A path stands for its last part.
+ProgramName = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=r"^[^\"'\\\s]*[^/\"'\\\s]$")]
+_Tables = dict[str, Any]
 EventKind = Literal["watch", "status", "output"]
 Size = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 # As much as the kernel takes for a limit.
@@ -96,6 +100,30 @@ class HttpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     max_connections: Annotated[int, msgspec.Meta(ge=1, le=1 << 20)] = 1000
 
 
+class HooksExecConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """`[hooks.exec]`: of which runs the gateway tells, and how much of their output at once."""
+
+    emit_events: bool = True
+    command_whitelist: Annotated[tuple[ProgramName, ...], msgspec.Meta(max_length=1000)] = (
+        "codex",
+        "claude",
+        "opencode",
+        "pi",
+        "gog",
+        "himalaya",
+        "playwright",
+        "puppeteer",
+    )
+    output_throttle_ms: Annotated[int, msgspec.Meta(ge=0, le=60_000)] = 150
+    output_max_chunk_bytes: Annotated[int, msgspec.Meta(ge=16, le=1 << 20)] = 4096
+
+
+class HooksConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[hooks]`: who else is told."""
+
+    exec: HooksExecConfig = HooksExecConfig()
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All of it. `LIMPET_RUN_SYNC_MS` and the like stand above the home's file, that above the user's."""
 
@@ -105,18 +133,18 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     backlog: BacklogConfig = BacklogConfig()
     sinks: SinksConfig = SinksConfig()
     http: HttpConfig = HttpConfig()
+    hooks: HooksConfig = HooksConfig()
 
     @classmethod
     def load(cls, path: Path) -> "Config":
         """The configuration of a home, whose own file is `path`; a refusal names file, key, and what is wrong there."""
-        given: dict[str, dict[str, Any]] = {}
+        given: _Tables = {}
         for where, tables in (_read(users_file()), _read(path), _environment(cls)):
             try:
                 _check_webhooks(msgspec.convert(tables, cls).sinks.webhook, where)
             except msgspec.ValidationError as error:
                 raise Refusal("invalid_argument", f"{where}: {error}") from None
-            for table, values in tables.items():
-                given[table] = given.get(table, {}) | values
+            given = _over(given, tables, cls)
         return msgspec.convert(given, cls)
 
 
@@ -124,9 +152,6 @@ def users_file() -> Path:
     """What holds for all homes of this user, where they do not say otherwise."""
     given = os.environ.get("XDG_CONFIG_HOME", "")
     return Path(given if given.startswith("/") else Path.home() / ".config") / "limpet" / "config.toml"
-
-
-_Tables = dict[str, dict[str, Any]]
 
 
 def _read(path: Path) -> tuple[str, _Tables]:
@@ -137,24 +162,39 @@ def _read(path: Path) -> tuple[str, _Tables]:
         raise Refusal("invalid_argument", f"{path} is no TOML: {error}") from None
 
 
-def _environment(config: type[Config]) -> tuple[str, _Tables]:
+def _over(below: _Tables, above: _Tables, table: type[msgspec.Struct]) -> _Tables:
+    """What holds where one stands above the other: key by key, in tables within tables too."""
+    inner = _inner_tables(table)
+    return below | {
+        key: _over(below.get(key, {}), value, inner[key]) if key in inner else value for key, value in above.items()
+    }
+
+
+def _inner_tables(table: type[msgspec.Struct]) -> dict[str, type[msgspec.Struct]]:
+    """The tables within a table, by their keys."""
+    fields = msgspec.structs.fields(table)
+    return {each.encode_name: type(each.default) for each in fields if isinstance(each.default, msgspec.Struct)}
+
+
+def _environment(table: type[msgspec.Struct], prefix: str = _PREFIX) -> tuple[str, _Tables]:
     tables: _Tables = {}
-    for table in config.__struct_fields__:
-        defaults = getattr(config(), table)
-        for key in defaults.__struct_fields__:
-            value = os.environ.get(f"{_PREFIX}{table}_{key}".upper())
-            if value is not None and key not in ("env", "webhook"):
-                tables.setdefault(table, {})[key] = _value(value, getattr(defaults, key))
+    inner = _inner_tables(table)
+    for field in msgspec.structs.fields(table):
+        name, key = f"{prefix}{field.name}".upper(), field.encode_name
+        if key in inner:
+            if within := _environment(inner[key], f"{name}_")[1]:
+                tables[key] = within
+        elif name in os.environ and key not in ("env", "webhook"):
+            tables[key] = _value(os.environ[name], field.type)
     return "the environment (LIMPET_...)", tables
 
 
-def _value(text: str, default: Any) -> Any:
-    """A variable's text as a file would have it: what is wrong with it the types say."""
-    if isinstance(default, bool):
-        return {"true": True, "false": False}.get(text, text)
-    if isinstance(default, tuple):
-        return [each.strip() for each in text.split(",") if each.strip()]
-    return int(text) if text.isdigit() else text
+def _value(text: str, wanted: Any) -> Any:
+    """A variable's text as the key has it, words between commas where that is a list; what does not fit as it is."""
+    for value in (text, [word.strip() for word in text.split(",") if word.strip()]):
+        with contextlib.suppress(msgspec.ValidationError):
+            return msgspec.to_builtins(msgspec.convert(value, wanted, strict=False))
+    return int(text) if text.lstrip("-").isdigit() else text
 
 
 def webhook_name(webhook: WebhookConfig) -> str:

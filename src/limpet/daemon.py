@@ -16,16 +16,20 @@ from limpet.client.client import as_error
 from limpet.client.home import find_home
 from limpet.client.methods.inherited import AsyncMethods
 from limpet.dialects import ROWS
+from limpet.dialects.exec_events.events import ExecEvents
 from limpet.engine.engine import Engine
 from limpet.engine.sinks import ExecEventSink
 from limpet.model.errors import Refusal
 from limpet.model.operation import Caller, answer_of, convert
-from limpet.surfaces.http.app import build
+from limpet.surfaces.http.app import App
+from limpet.surfaces.http.calls import Calls
+from limpet.surfaces.http.doors import Door
 from limpet.surfaces.http.metrics import measures_of
 from limpet.surfaces.http.serve import listen
 from limpet.surfaces.http.serve import serve as serve_http
 from limpet.surfaces.http.tcp import listen_tcp, url_of
 from limpet.surfaces.http.token import token_of
+from limpet.surfaces.ws.gateway import PATH, Gateway
 
 
 class InProcess(AsyncMethods):
@@ -66,7 +70,7 @@ async def open(  # noqa: A001
 
     Each of the `sinks` is told of what runs do, in a thread of its own.
     """
-    async with Engine(Path(find_home(home)), sinks=sinks) as engine:
+    async with Engine(Path(find_home(home)), sinks=sinks) as engine, ExecEvents(engine):
         yield InProcess(engine)
 
 
@@ -104,6 +108,7 @@ def _log_to_stderr() -> None:
 async def _serve(home: Path, *, ready_json: bool, host: str | None, port: int | None, allow_remote: bool) -> None:
     async with AsyncExitStack() as stack:
         engine = await stack.enter_async_context(Engine(home))
+        await stack.enter_async_context(ExecEvents(engine))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, engine.stop_asked.set)
@@ -120,19 +125,29 @@ async def _serve(home: Path, *, ready_json: bool, host: str | None, port: int | 
             engine.url = url_of(listeners[0], named)
         listeners.append(stack.enter_context(listen(engine.home.socket)))
         stack.callback(engine.home.socket.unlink, missing_ok=True)
-        app = build(
-            ROWS,
-            engine,
-            measures=lambda: measures_of(engine),
-            token=token,
-            hosts=http.hosts,
-            origins=http.origins,
-        )
+        app = _application(engine, token)
         serving = asyncio.ensure_future(
             serve_http(app, *listeners, stop=engine.stop_asked, max_remote=http.max_connections)
         )
         _announce(engine, ready_json=ready_json)
         await serving
+
+
+def _application(engine: Engine, token: str | None) -> App:
+    """Every surface that leads in over a socket, behind one gate."""
+    calls = Calls(ROWS, engine)
+    gateway = Gateway(engine.feed, calls.rows, calls.answer)
+    doors = [Door(PATH, upgrade=gateway.upgrade)]
+    http = engine.config.http
+    return App(
+        calls,
+        lambda: True,
+        measures=lambda: measures_of(engine),
+        doors=doors,
+        token=token,
+        hosts=http.hosts,
+        origins=http.origins,
+    )
 
 
 def _announce(engine: Engine, *, ready_json: bool) -> None:

@@ -7,10 +7,18 @@ import pytest
 
 from .fifos import Gate, Lifeline
 from .home import Home
+from .listening import WebSocket
 from .mcp import Mcp
 from .surface import Async, Cli, Http, Surface, Sync
 
-SURFACES: dict[str, Callable[[Home], Surface]] = {"http": Http, "async": Async, "sync": Sync, "cli": Cli, "mcp": Mcp}
+SURFACES: dict[str, Callable[[Home], Surface]] = {
+    "http": Http,
+    "async": Async,
+    "sync": Sync,
+    "cli": Cli,
+    "mcp": Mcp,
+    "ws": WebSocket,
+}
 
 
 @pytest.fixture(scope="session")

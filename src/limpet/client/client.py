@@ -13,6 +13,7 @@ from limpet.client.codec import Codec, encode, fast
 from limpet.client.home import find_home, socket_of
 from limpet.client.methods.inherited import AsyncMethods
 from limpet.client.wire import LostError, Pool, Reply, UnreachableError
+from limpet.model.context import current_context
 from limpet.model.errors import TAKEN, Refusal
 from limpet.model.version import VERSION
 
@@ -57,9 +58,8 @@ class AsyncClient(AsyncMethods):
         self._asked_home: Final = home
         self._start: Final = start
         self._codec: Final = codec or fast()
-        self._caller: Final = (
-            b"" if caller is None else b"limpet-caller: %b\r\n" % b64encode(self._codec.encode(caller))
-        )
+        self._ambient: Final = dict(caller or {})
+        self._caller: Final = self._header(self._ambient) if caller is not None else b""
         self._patience_s: Final = patience_s
         self._home = ""
         self._pool = Pool("")
@@ -142,13 +142,19 @@ class AsyncClient(AsyncMethods):
 
             operation = quote(operation, safe="")
         body = params if isinstance(params, bytes) else encode(params or {}, self._codec)
+        caller = self._caller if as_caller else b""
+        if context := current_context():
+            caller = self._header((self._ambient if as_caller else {}) | {"context": context})
         return b"POST /v1/call/%b HTTP/1.1\r\nhost: limpet\r\n%bcontent-type: application/json\r\n%b%d\r\n\r\n%b" % (
             operation.encode(),
-            self._caller if as_caller else b"",
+            caller,
             b"content-length: ",
             len(body),
             body,
         )
+
+    def _header(self, ambient: Mapping[str, Any]) -> bytes:
+        return b"limpet-caller: %b\r\n" % b64encode(self._codec.encode(ambient))
 
     def _read(self, reply: Reply) -> dict[str, Any]:
         if reply.server != self._server:

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from limpet.dialects import daemon, pty, runs, shell
+from limpet.dialects import daemon, exec_events, pty, runs, shell
 from limpet.model.operation import Operation
 
-ROWS: Final[tuple[Operation[Any, Any], ...]] = (*shell.ROWS, *pty.ROWS, *runs.ROWS, *daemon.ROWS)
+ROWS: Final[tuple[Operation[Any, Any], ...]] = (*shell.ROWS, *pty.ROWS, *runs.ROWS, *exec_events.ROWS, *daemon.ROWS)

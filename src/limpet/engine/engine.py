@@ -10,12 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from limpet.config import Config
 from limpet.engine import clock, doctor, steering
 from limpet.engine.ask import Ask
 from limpet.engine.conversations.conversations import Conversations
 from limpet.engine.doctor import Check
 from limpet.engine.durable import Durable
+from limpet.engine.feed import Feed
 from limpet.engine.ground import Ground
 from limpet.engine.home import Home
 from limpet.engine.live_run import LiveRun
@@ -27,6 +30,7 @@ from limpet.engine.screens.answering import Answering
 from limpet.engine.screens.screens import Screens
 from limpet.engine.sinks import ExecEventSink
 from limpet.engine.starting import Starter, heard
+from limpet.model.context import current_context
 from limpet.model.errors import Refusal
 from limpet.model.ids import IdMaker, check_id, is_made_id
 from limpet.model.items import Item
@@ -74,6 +78,9 @@ class Engine:
         self.blobs: FileBlobs
         # Where patterns are compiled and long output is looked through.
         self.thread: Final = ThreadPoolExecutor(1, "limpet-matching")
+        # What whoever listens just now is told, and who is to hear of each run before its row is written.
+        self.feed: Final = Feed()
+        self.follow: Callable[[LiveRun], None] = _nobody
         self.news: News
         self.durable: Durable
         self.conversations: Final = Conversations(self)
@@ -163,6 +170,8 @@ class Engine:
 
     def _on_change(self, live: LiveRun, items: Sequence[Item]) -> None:
         if live.run.created_at is not None:
+            if live.is_followed:
+                self.follow(live)
             self._store.put(live.run, status_of(live.run), items, live.place())
             if live.run.watch:
                 self._recovery.follow(live)
@@ -174,6 +183,14 @@ class Engine:
             self._starter.leave(live.run.run_id)
             if live.run.keeper is None:
                 self._recovery.let_go(live)
+
+    def unfollow(self) -> None:
+        """Nobody follows runs any more."""
+        self.follow = _nobody
+
+    def living(self) -> Sequence[LiveRun]:
+        """The runs that are not settled."""
+        return [live for live in self._live.values() if live.run.created_at is not None]
 
     def _tidy_later(self, live: LiveRun) -> None:
         """Behind those who wait for the end and read what it left: they do not wait for the disk."""
@@ -197,6 +214,8 @@ class Engine:
 
     async def submit(self, ask: Ask) -> LiveRun:
         """Starts a run, once for each key; returns when that is on disk and it runs, waits, or could not start."""
+        if context := current_context():
+            ask = msgspec.structs.replace(ask, context=context | ask.context)
         if ask.key is None:
             return await self._starter.start(ask)
         check_id("key", ask.key)
@@ -341,6 +360,10 @@ class Engine:
 def _pruned(stone: Tombstone) -> Refusal:
     message = f"the run {stone.run_id} was pruned: nothing of it is kept but that it was"
     return Refusal("gone", message, reason="pruned", run_id=stone.run_id, pruned_at=stone.pruned_at)
+
+
+def _nobody(_live: LiveRun) -> None:
+    """Who comes later looks at all runs that live then."""
 
 
 async def _as_task(work: Callable[[], Awaitable[None]]) -> None:

@@ -47,6 +47,8 @@ class LiveRun:
         self.link: KeeperLink | None = None
         # Whether what is known of it was taken from the files alone.
         self.is_anew = False
+        # Whether somebody may want to follow it who does not know of it yet. Asked at each change.
+        self.is_followed = True
         self.keeper_journal = JournalReader(directory.keeper_journal)
         self.daemon_journal = DaemonJournal(directory.daemon_journal)
         # When it was last heard of output, or first looked at, by the monotonic clock.

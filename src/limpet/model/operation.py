@@ -29,6 +29,7 @@ class Caller(msgspec.Struct, frozen=True):
     """What the request is called in answers and logs."""
     trace: dict[str, str] | None = None
     """The trace that it belongs to, as variables for what it starts: `TRACEPARENT` and `TRACESTATE`."""
+    context: dict[str, str] = {}
 
 
 class Timeout(msgspec.Struct, frozen=True, kw_only=True):

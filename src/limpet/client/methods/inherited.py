@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from limpet.client.methods.backlog import AsyncBacklog, SyncBacklog
     from limpet.client.methods.blocks import AsyncBlocks, SyncBlocks
     from limpet.client.methods.daemon import AsyncDaemon, SyncDaemon
+    from limpet.client.methods.exec_events import AsyncExecEvents, SyncExecEvents
     from limpet.client.methods.pty import AsyncPty, SyncPty
     from limpet.client.methods.runs import AsyncRuns, SyncRuns
     from limpet.client.types.shell import (
@@ -99,6 +100,13 @@ class AsyncMethods:
         return AsyncRuns(self._ask)
 
     @property
+    def exec_events(self) -> AsyncExecEvents:
+        """The operations `exec_events.*`."""
+        from limpet.client.methods.exec_events import AsyncExecEvents
+
+        return AsyncExecEvents(self._ask)
+
+    @property
     def daemon(self) -> AsyncDaemon:
         """The operations `daemon.*`."""
         from limpet.client.methods.daemon import AsyncDaemon
@@ -175,6 +183,13 @@ class SyncMethods:
         from limpet.client.methods.runs import SyncRuns
 
         return SyncRuns(self._ask)
+
+    @property
+    def exec_events(self) -> SyncExecEvents:
+        """The operations `exec_events.*`."""
+        from limpet.client.methods.exec_events import SyncExecEvents
+
+        return SyncExecEvents(self._ask)
 
     @property
     def daemon(self) -> SyncDaemon:

@@ -1,6 +1,7 @@
 """Calls rows by name: JSON in, JSON out, and every failure made into an answer."""
 
 import asyncio
+import contextlib
 import difflib
 import logging
 import os
@@ -9,10 +10,12 @@ import traceback
 from collections.abc import Iterable
 from typing import Any, Final
 
+from limpet.model.context import context_of
 from limpet.model.errors import CODES, Refusal
 from limpet.model.operation import Caller, Operation, Timeout, decode, encode
 from limpet.surfaces.http.metrics import UNKNOWN, Tally
 
+_NO_CONTEXT: Final = contextlib.nullcontext()
 _log: Final = logging.getLogger("limpet.http")
 
 
@@ -39,7 +42,8 @@ class Calls:
         outcome = "ok"
         try:
             row = self._find(name)
-            response = await row.handle(self._engine, decode(row, body or b"{}"), caller)
+            with context_of(caller.context) if caller.context else _NO_CONTEXT:
+                response = await row.handle(self._engine, decode(row, body or b"{}"), caller)
             if isinstance(response, Timeout):
                 outcome = "timeout"
             return 200, encode(response)

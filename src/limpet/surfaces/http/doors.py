@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from starlette.types import ASGIApp
 
@@ -26,6 +26,14 @@ class Wire(Protocol):
 
     def resume_reading(self) -> None:
         """Goes on taking."""
+        ...
+
+    def get_extra_info(self, name: str) -> Any:
+        """What asyncio knows of it: `socket`, say."""
+        ...
+
+    def write_eof(self) -> None:
+        """Sends no more once all is sent; goes on taking."""
         ...
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 import msgspec
 
+from limpet.model.context import FIELDS
 from limpet.model.errors import Refusal
 from limpet.model.operation import Caller
 from limpet.surfaces.http.names import request_id_of, trace_of
@@ -41,6 +42,7 @@ class _Ambient(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     surface: str = "http"
     stays: bool = True
     room_bytes: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    context: dict[str, str] = {}
 
 
 _decoder: Final = msgspec.json.Decoder(_Ambient)
@@ -92,6 +94,7 @@ def caller_of(found: dict[bytes, bytes], *, is_local: bool) -> Caller:
         ambient = _decoder.decode(b64decode(found[b"limpet-caller"], validate=True))
     except (msgspec.MsgspecError, binascii.Error, UnicodeError, RecursionError) as error:
         raise Refusal("invalid_argument", f"the header Limpet-Caller is not base64 of JSON: {error}") from None
+    context = {name: value for name, value in ambient.context.items() if name in FIELDS}
     return Caller(
-        ambient.surface, ambient.cwd, ambient.env, ambient.stays, ambient.room_bytes, request_id=request_id, trace=trace
+        ambient.surface, ambient.cwd, ambient.env, ambient.stays, ambient.room_bytes, request_id, trace, context
     )

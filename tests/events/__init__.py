@@ -1,0 +1,1 @@
+"""Exec events: what is told of runs, when, and never twice."""

@@ -1,0 +1,1 @@
+"""The gateway: operations and events over WebSocket."""
