@@ -12,7 +12,8 @@ NUMBERS = frozenset(
     {"pid", "ts", "ts_begin", "ts_end", "duration_ms", "uptime_ms", "bytes_on_disk", "searched_bytes", "durable_offset"}
 )
 # What a caller brings along without saying so: each way in has its own (0.10).
-AMBIENT = frozenset({"env"})
+# What a terminal's programs wait for hangs on the moment.
+AMBIENT = frozenset({"env", "input"})
 # MCP gives what it starts a key, so that it can be asked for again.
 OWN_KEYS = re.compile(r"mcp-[0-9a-f]{24}")
 STAMPS = re.compile(r"\bts=\d{13}\b")

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from limpet.engine.screens.unfolding import BareLines
 from limpet.model.characters import whole_characters
 from limpet.model.errors import Refusal
 from limpet.model.plain import begun_sequence_bytes, to_plain
@@ -74,7 +75,8 @@ def read_range(
         text = data.decode("utf-8", errors="replace")
         text = to_plain(text) if view == "plain" else text
     else:
-        text = base64.b64encode(data).decode()
+        said = _as_told(run, blobs, name, offset, data) if view == "terminal" else data
+        text = base64.b64encode(said).decode()
     following = offset + len(data)
     return Range(
         data=text,
@@ -85,6 +87,15 @@ def read_range(
         eof=following == stream.bytes and not stream.open,
         base=stream.kept_from,
     )
+
+
+def _as_told(run: Run, blobs: BlobStore, name: str, offset: int, data: bytes) -> bytes:
+    """A terminal's bytes with the CRs that folding took."""
+    pieces: list[bytes] = []
+    for attempt, low, high in stream_of(run, name).spans(offset, offset + len(data)):
+        piece, data = data[: high - low], data[high - low :]
+        pieces.append(BareLines(blobs, run.run_id, attempt).unfold(piece, low))
+    return b"".join(pieces)
 
 
 def read_exactly(run: Run, blobs: BlobStore, name: str, start: int, end: int) -> bytes:

@@ -70,6 +70,17 @@ async def resize(live: LiveRun, rows: int, cols: int) -> None:
     await _ask(live, "resize", rows=rows, cols=cols)
 
 
+async def answer(live: LiveRun, data: bytes) -> bool:
+    """Types what a terminal answers to a program that asked it; False where nobody is there to be answered."""
+    _check_running(live)
+    try:
+        return int((await _ask(live, "answer", data=base64.b64encode(data).decode()))["written"]) == len(data)
+    except Refusal as refusal:
+        if refusal.code == "conflict":
+            return False
+        raise
+
+
 async def write(live: LiveRun, data: bytes, *, close: bool, secret: bool, once: Once | None = None) -> int:
     """Returns once the command's side has taken all of it; how many bytes that was."""
     if once is not None and (written := await _written_before(live, once)) is not None:

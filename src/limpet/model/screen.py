@@ -40,6 +40,7 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """A screen: `rows` are its lines as text, `screen` is all of it in the format that was asked for.
 
+    `modes` are DEC private modes that a program has turned on: 2004 is bracketed paste, 1000 to 1006 the mouse.
     Where `complete` is false, the bytes before `replayed_from` were not looked at: they are gone, or too many.
     """
 
@@ -49,6 +50,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     cursor: Cursor
     title: str
     alternate_screen: bool
+    modes: list[int]
     size: Size
     replayed_from: Annotated[int, msgspec.Meta(ge=0)]
     complete: bool
@@ -62,6 +64,7 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     cursor: Cursor
     title: str
     is_alternate: bool
+    modes: list[int]
     size: tuple[int, int]
 
 
@@ -83,6 +86,7 @@ def show(picture: Picture, format: Format, *, replayed_from: int, complete: bool
         cursor=picture.cursor,
         title=seen(picture.title),
         alternate_screen=picture.is_alternate,
+        modes=picture.modes,
         size=Size(rows=rows, cols=cols),
         replayed_from=replayed_from,
         complete=complete,

@@ -1,5 +1,6 @@
 """What is done to conversations: opened, given commands and input, looked at, signalled, reset, closed."""
 
+import asyncio
 import os
 from typing import Final
 
@@ -12,6 +13,7 @@ from limpet.engine.conversations import acting
 from limpet.engine.conversations.conversation import STREAM, Conversation
 from limpet.engine.conversations.looking import check_cursor
 from limpet.engine.engine import Engine
+from limpet.engine.screens.input_wanted import UNKNOWN, input_of
 from limpet.model.blocks import Block
 from limpet.model.errors import Refusal
 from limpet.model.operation import Caller, Operation
@@ -98,6 +100,7 @@ async def status(engine: Engine, request: t.Of, _caller: Caller) -> t.StatusResp
     conversation = await engine.conversations.find(request.conversation_id)
     standing, run = conversation.standing, conversation.live.run
     active = standing.active
+    wanted = UNKNOWN if run.is_over or run.pid is None else await asyncio.to_thread(input_of, run.pid)
     return t.StatusResponse(
         mode=standing.mode,
         active_session_id=session_of(active) if active is not None and active.interactive else UNSET,
@@ -110,6 +113,7 @@ async def status(engine: Engine, request: t.Of, _caller: Caller) -> t.StatusResp
         cwd=standing.cwd,
         resets=standing.resets,
         blocks=standing.blocks,
+        input=wanted,
     )
 
 

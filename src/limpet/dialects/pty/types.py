@@ -6,6 +6,7 @@ import msgspec
 from msgspec import UNSET
 
 from limpet.engine.conversations.looking import MatchType
+from limpet.engine.screens.input_wanted import Input
 from limpet.engine.screens.screens import REPLAY_BYTES
 from limpet.model.blocks import BlockStatus, EndedBy, Mode
 from limpet.model.operation import Timeout
@@ -175,6 +176,7 @@ class StatusResponse(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str
     resets: int
     blocks: int
+    input: Input
 
 
 class SnapshotRequest(Of, frozen=True, kw_only=True, forbid_unknown_fields=True):

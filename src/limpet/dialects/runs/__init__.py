@@ -1,7 +1,7 @@
 """Operations on runs of every dialect: list, look, read, wait, steer."""
 
-from limpet.dialects.runs import operations, search, upkeep, wait
+from limpet.dialects.runs import operations, screens, search, upkeep, wait
 
-ROWS = (*operations.ROWS, *wait.ROWS, *search.ROWS, *upkeep.ROWS)
+ROWS = (*operations.ROWS, *screens.ROWS, *wait.ROWS, *search.ROWS, *upkeep.ROWS)
 
 __all__ = ["ROWS"]

@@ -62,6 +62,9 @@ async def read(engine: Engine, request: types.ReadRequest, _caller: Caller) -> t
         offset = await asyncio.to_thread(reading.last_lines_offset, live.run, engine.blobs, stream, request.last_lines)
     else:
         offset = request.offset or 0
+    if request.view == "terminal" and (stream != "pty" or request.encoding != "base64"):
+        message = '`view`: "terminal" is for the bytes of a terminal: with stream "pty" and encoding "base64"'
+        raise Refusal("invalid_argument", message, field="view")
     reading.check_offset(live.run, stream, offset)
     page = await _page(engine, live, request, stream, offset)
     return types.ReadResponse(run_id=live.run.run_id, stream=stream, **msgspec.structs.asdict(page))
@@ -86,18 +89,6 @@ async def _page(engine: Engine, live: LiveRun, request: types.ReadRequest, strea
 def _has_more(run: Run, *, name: str, offset: int) -> bool:
     stream = reading.stream_of(run, name)
     return stream.bytes > offset or not stream.open
-
-
-async def snapshot(engine: Engine, request: types.SnapshotRequest, _caller: Caller) -> types.Snapshot:
-    live = engine.find(request.run_id)
-    shown, end = await engine.screens.look(live, request.format, request.replay_bytes)
-    return types.Snapshot(**msgspec.structs.asdict(shown), run_id=live.run.run_id, total_bytes=end)
-
-
-async def resize(engine: Engine, request: types.ResizeRequest, _caller: Caller) -> types.ResizeResponse:
-    live = engine.find(request.run_id)
-    await steering.resize(live, request.rows, request.cols)
-    return types.ResizeResponse(run_id=live.run.run_id)
 
 
 async def kill(engine: Engine, request: types.KillRequest, _caller: Caller) -> types.KillResponse:
@@ -156,24 +147,6 @@ ROWS: Final = (
         handle=read,
         summary="Reads a range of a run's output by offset, or its end; can wait for more to come.",
         reads_only=True,
-        repeatable=True,
-    ),
-    Operation(
-        name="runs.snapshot",
-        request=types.SnapshotRequest,
-        response=types.Snapshot,
-        handle=snapshot,
-        summary="Shows what stands on the screen of a run's terminal, as a person would see it.",
-        reads_only=True,
-        repeatable=True,
-    ),
-    Operation(
-        name="runs.resize",
-        request=types.ResizeRequest,
-        response=types.ResizeResponse,
-        handle=resize,
-        summary="Tells a run's terminal its size.",
-        reads_only=False,
         repeatable=True,
     ),
     Operation(

@@ -140,7 +140,10 @@ class GetResponse(RunInfo, frozen=True, kw_only=True):
 
 
 class ReadRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A range of a stream, by offset or from its end. `wait_ms` waits until a byte is there or none will come."""
+    """A range of a stream, by offset or from its end. `wait_ms` waits until a byte is there or none will come.
+
+    `view: "terminal"` has the CRs that folding took from a terminal's bytes; with `encoding: "base64"` only.
+    """
 
     run_id: str
     stream: Literal["stdout", "stderr", "pty"] | None = None
@@ -149,7 +152,7 @@ class ReadRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     last_lines: Size | None = None
     max_bytes: Annotated[int, msgspec.Meta(ge=1, le=8 << 20)] = 65536
     encoding: Literal["utf-8", "base64"] = "utf-8"
-    view: Literal["raw", "plain"] = "raw"
+    view: Literal["raw", "plain", "terminal"] = "raw"
     wait_ms: WaitMs = 0
 
 
@@ -180,6 +183,36 @@ class Snapshot(Shown, frozen=True, kw_only=True):
 
     run_id: str
     total_bytes: int
+
+
+class AttendRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """For as long as it waits, a terminal looks at the run; `terminal` is its name, of its own choice."""
+
+    run_id: str
+    terminal: str
+    wait_ms: WaitMs = 30_000
+
+
+class AttendResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """`answers`: whether programs that ask are answered by this terminal, the first of those that look."""
+
+    run_id: str
+    answers: bool
+    terminals: int
+
+
+class AnswerRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a terminal that looks at the run says to a program that asked it."""
+
+    run_id: str
+    data_base64: str
+
+
+class AnswerResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """`typed`: false where nobody was there to be answered: line mode is on, or a conversation's shell in front."""
+
+    run_id: str
+    typed: bool
 
 
 class ResizeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

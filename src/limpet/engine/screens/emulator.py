@@ -17,6 +17,8 @@ MAX_SIDE: Final = 1000
 # What scrolls off costs a copy of the screen for each line, unless the library has pages to spare; it keeps some 600.
 _SCROLLBACK_LINES: Final = 2000
 _TITLE_MAX_CHARS: Final = 1024
+# What changes what keys, mouse and pastes send: somebody else's terminal needs it to go on from here.
+MODES: Final = (1, 9, 66, 1000, 1002, 1003, 1004, 1005, 1006, 1015, 2004)
 # What a program is told that asks for the colours.
 _FRONT: Final[Rgb] = (229, 229, 229)
 _BACK: Final[Rgb] = (0, 0, 0)
@@ -73,6 +75,7 @@ class Emulator:
             cursor=Cursor(row=row, col=col, visible=bool(self._terminal.get("cursor_visible", "bool"))),
             title=self._title(),
             is_alternate=self._terminal.get("active_screen", "int") == 1,
+            modes=[mode for mode in MODES if self._terminal.mode(mode)],
             size=(rows, cols),
         )
 

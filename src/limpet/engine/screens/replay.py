@@ -5,13 +5,12 @@ What a conversation's own prompts say in the spool is left out: it is for cursor
 
 from __future__ import annotations
 
-import struct
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from limpet.engine.reading import read_exactly
+from limpet.engine.screens.unfolding import BareLines
 from limpet.model.facts import Prompt, Resized, Submitted, TerminalAsked, Wrote
-from limpet.store.blobs import bare_lf_name
 from limpet.store.journals import JournalReader
 from limpet.store.run_directory import RunDirectory
 
@@ -24,7 +23,6 @@ STREAM: Final = "pty"
 _CHUNK_BYTES: Final = 256 << 10
 # How far from where it begins in the middle a line's end is looked for: no sequence goes on behind one.
 _LINE_BYTES: Final = 4096
-_ENTRY_BYTES: Final = 8
 # Of sizes with no output between them, so many last ones count: nobody saw the others.
 _SIZES_AT_ONCE: Final = 8
 # So many answers wait for whoever asked for them.
@@ -43,7 +41,6 @@ class Replay:
         self.position = self.first
         self.emulator: Emulator
         self._blobs = blobs
-        self._run_id = run.run_id
         self._journal = JournalReader(RunDirectory(path.path, self.attempt).keeper_journal)
         # What is still to come: sizes, and what is left out, by where in the stream; and how far the journal goes.
         self._sizes: deque[tuple[int, int, int]] = deque()
@@ -52,7 +49,7 @@ class Replay:
         # By where a question ends: what the program is to be told. Replies to all else go nowhere.
         self.answers: dict[int, bytes] = {}
         self._said = self.begins_at
-        self._bare_place: int | None = None
+        self._lines = BareLines(blobs, run.run_id, self.attempt)
         self._is_new = True
         self._size = _first_size(path)
 
@@ -117,7 +114,7 @@ class Replay:
 
     def _feed(self, run: Run, end: int) -> None:
         data = read_exactly(run, self._blobs, STREAM, self.position, end)
-        self.emulator.feed(self._unfolded(data))
+        self.emulator.feed(self._lines.unfold(data, self.position - self.begins_at))
         self.position = end
         replies = self.emulator.take_replies()
         if (question := self._next_question()) and question[1] == end:
@@ -130,44 +127,6 @@ class Replay:
         while self._asked and self._asked[0][1] < self.position:
             self._asked.popleft()
         return self._asked[0] if self._asked else ()
-
-    def _unfolded(self, data: bytes) -> bytes:
-        """The bytes as the terminal had them: a CR before each LF that did not come without one."""
-        pieces: list[bytes] = []
-        low = 0
-        for place in self._bare_places(len(data)):
-            pieces += (data[low:place].replace(b"\n", b"\r\n"), b"\n")
-            low = place + 1
-        pieces.append(data[low:].replace(b"\n", b"\r\n"))
-        return b"".join(pieces)
-
-    def _bare_places(self, count: int) -> list[int]:
-        """Where bare LFs stand in the next so many bytes."""
-        name = bare_lf_name(self._run_id, self.attempt)
-        start = self.position - self.begins_at
-        if self._bare_place is None:
-            self._bare_place = self._find_bare(name, start)
-        places: list[int] = []
-        while entries := self._blobs.read(name, self._bare_place * _ENTRY_BYTES, _CHUNK_BYTES):
-            whole = len(entries) // _ENTRY_BYTES
-            for offset in struct.unpack_from(f"<{whole}Q", entries):
-                if offset >= start + count:
-                    return places
-                if offset >= start:
-                    places.append(offset - start)
-                self._bare_place += 1
-            if not whole:
-                break
-        return places
-
-    def _find_bare(self, name: str, start: int) -> int:
-        """The first entry at or behind that place."""
-        low, high = 0, self._blobs.size(name) // _ENTRY_BYTES
-        while low < high:
-            middle = (low + high) // 2
-            (offset,) = struct.unpack("<Q", self._blobs.read(name, middle * _ENTRY_BYTES, _ENTRY_BYTES))
-            low, high = (middle + 1, high) if offset < start else (low, middle)
-        return low
 
     def close(self) -> None:
         self._journal.close()

@@ -155,6 +155,23 @@ COMMANDS: Final = (
         (_RUN, Words("keys", "KEY", "Keys, like Enter, C-c, Up, F1 or M-x.", least=0, most=None)),
     ),
     Command(
+        "attach",
+        "Put a run's terminal, or a conversation, on this one. Detach with C-] d; what runs goes on.",
+        ("limpet attach RUN", "limpet attach CONVERSATION --detach-keys 'C-a d'"),
+        RUN + "attach:attach",
+        (
+            Option(
+                "detach_keys",
+                ("--detach-keys",),
+                "text",
+                "Keys that detach, by tmux's names (default: LIMPET_DETACH_KEYS, or C-] d).",
+                "KEYS",
+            ),
+            _JSON,
+        ),
+        (Words("name", "RUN|CONVERSATION", "The id of a run with a terminal, or of a conversation."),),
+    ),
+    Command(
         "search",
         "Find text in the output of runs, the newest first.",
         ("limpet search 'connection refused'", "limpet search --regex 'error: .*$' --session build --json"),

@@ -1,0 +1,1 @@
+"""A person's own terminal, attached to a run's."""
