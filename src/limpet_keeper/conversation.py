@@ -88,7 +88,7 @@ class Conversation:
         is_asked = self._is_under_way and nonce == self._asked_nonce
         if not is_asked and nonce != self._nonce and nonce not in self._nonces_before:
             return self._suspect(offset, "not the shell's own")
-        if not self._is_in_front():
+        if not self.is_in_front():
             return self._suspect(offset, "the shell is not in front")
         if not self._waits():
             return self._suspect(offset, "the shell does not wait")
@@ -137,19 +137,19 @@ class Conversation:
         This may come late, or from a program: then the shell takes the word for nothing.
         """
         if self._channel.descriptor:
-            if self._remarks < MOST_REMARKS and self._is_in_front() and self._reads_keys():
+            if self._remarks < MOST_REMARKS and self.is_in_front() and self._reads_keys():
                 self._remarks += 1
                 self.markers.is_drawing = True  # its command line, up to the marker
                 os.write(self._keeper.terminal_fd, REMARK_KEY)
         elif not self._has_asked:
             self._has_asked = True  # for the command that comes next: the first time after each prompt
-        elif self._is_under_way and self._remarks < MOST_REMARKS and self._is_in_front():
+        elif self._is_under_way and self._remarks < MOST_REMARKS and self.is_in_front():
             self._remarks += 1
             self._asked_nonce = self._asked_nonce or _new_nonce()
             self._channel.say(REMARK % self._asked_nonce)
         return b""
 
-    def _is_in_front(self) -> bool:
+    def is_in_front(self) -> bool:
         try:
             return self._pid > 0 and os.tcgetpgrp(self._keeper.terminal_fd) == os.getpgid(self._pid)
         except OSError:

@@ -68,7 +68,7 @@ class Questions:
         except (OSError, termios.error):
             return False
         shell = keeper.conversation
-        return shell is None or not shell._is_in_front()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        return shell is None or not shell.is_in_front()
 
 
 def _asks(data: bytes) -> bool:

@@ -6,6 +6,10 @@ from typing import Unpack, cast
 
 from limpet.client.methods.asking import Ask, AskNow, named
 from limpet.client.types.runs import (
+    RunsAnswerAnswer,
+    RunsAnswerParams,
+    RunsAttendAnswer,
+    RunsAttendParams,
     RunsGetAnswer,
     RunsGetParams,
     RunsKillAnswer,
@@ -52,14 +56,6 @@ class AsyncRuns:
         """Reads a range of a run's output by offset, or its end; can wait for more to come."""
         return cast("RunsReadAnswer", await self._ask("runs.read", named(params)))
 
-    async def snapshot(self, **params: Unpack[RunsSnapshotParams]) -> RunsSnapshotAnswer:
-        """Shows what stands on the screen of a run's terminal, as a person would see it."""
-        return cast("RunsSnapshotAnswer", await self._ask("runs.snapshot", named(params)))
-
-    async def resize(self, **params: Unpack[RunsResizeParams]) -> RunsResizeAnswer:
-        """Tells a run's terminal its size."""
-        return cast("RunsResizeAnswer", await self._ask("runs.resize", named(params)))
-
     async def kill(self, **params: Unpack[RunsKillParams]) -> RunsKillAnswer:
         """Ends a run with every process of it: the signal, a grace, then a kill that nothing escapes."""
         return cast("RunsKillAnswer", await self._ask("runs.kill", named(params)))
@@ -71,6 +67,22 @@ class AsyncRuns:
     async def write(self, **params: Unpack[RunsWriteParams]) -> RunsWriteAnswer:
         """Writes input to a run with an open stdin or a terminal."""
         return cast("RunsWriteAnswer", await self._ask("runs.write", named(params)))
+
+    async def snapshot(self, **params: Unpack[RunsSnapshotParams]) -> RunsSnapshotAnswer:
+        """Shows what stands on the screen of a run's terminal, as a person would see it."""
+        return cast("RunsSnapshotAnswer", await self._ask("runs.snapshot", named(params)))
+
+    async def resize(self, **params: Unpack[RunsResizeParams]) -> RunsResizeAnswer:
+        """Tells a run's terminal its size."""
+        return cast("RunsResizeAnswer", await self._ask("runs.resize", named(params)))
+
+    async def attend(self, **params: Unpack[RunsAttendParams]) -> RunsAttendAnswer:
+        """Says, for as long as it waits, that a terminal looks at a run; whether that one answers for it."""
+        return cast("RunsAttendAnswer", await self._ask("runs.attend", named(params)))
+
+    async def answer(self, **params: Unpack[RunsAnswerParams]) -> RunsAnswerAnswer:
+        """Answers a program that asked the terminal, if it still can be."""
+        return cast("RunsAnswerAnswer", await self._ask("runs.answer", named(params)))
 
     async def wait(self, **params: Unpack[RunsWaitParams]) -> RunsWaitAnswer | RunsWaitTimeout:
         """Waits for the first of several things to hold for any of several runs: an end, output, quiet, a port."""
@@ -107,14 +119,6 @@ class SyncRuns:
         """Reads a range of a run's output by offset, or its end; can wait for more to come."""
         return cast("RunsReadAnswer", self._ask("runs.read", named(params)))
 
-    def snapshot(self, **params: Unpack[RunsSnapshotParams]) -> RunsSnapshotAnswer:
-        """Shows what stands on the screen of a run's terminal, as a person would see it."""
-        return cast("RunsSnapshotAnswer", self._ask("runs.snapshot", named(params)))
-
-    def resize(self, **params: Unpack[RunsResizeParams]) -> RunsResizeAnswer:
-        """Tells a run's terminal its size."""
-        return cast("RunsResizeAnswer", self._ask("runs.resize", named(params)))
-
     def kill(self, **params: Unpack[RunsKillParams]) -> RunsKillAnswer:
         """Ends a run with every process of it: the signal, a grace, then a kill that nothing escapes."""
         return cast("RunsKillAnswer", self._ask("runs.kill", named(params)))
@@ -126,6 +130,22 @@ class SyncRuns:
     def write(self, **params: Unpack[RunsWriteParams]) -> RunsWriteAnswer:
         """Writes input to a run with an open stdin or a terminal."""
         return cast("RunsWriteAnswer", self._ask("runs.write", named(params)))
+
+    def snapshot(self, **params: Unpack[RunsSnapshotParams]) -> RunsSnapshotAnswer:
+        """Shows what stands on the screen of a run's terminal, as a person would see it."""
+        return cast("RunsSnapshotAnswer", self._ask("runs.snapshot", named(params)))
+
+    def resize(self, **params: Unpack[RunsResizeParams]) -> RunsResizeAnswer:
+        """Tells a run's terminal its size."""
+        return cast("RunsResizeAnswer", self._ask("runs.resize", named(params)))
+
+    def attend(self, **params: Unpack[RunsAttendParams]) -> RunsAttendAnswer:
+        """Says, for as long as it waits, that a terminal looks at a run; whether that one answers for it."""
+        return cast("RunsAttendAnswer", self._ask("runs.attend", named(params)))
+
+    def answer(self, **params: Unpack[RunsAnswerParams]) -> RunsAnswerAnswer:
+        """Answers a program that asked the terminal, if it still can be."""
+        return cast("RunsAnswerAnswer", self._ask("runs.answer", named(params)))
 
     def wait(self, **params: Unpack[RunsWaitParams]) -> RunsWaitAnswer | RunsWaitTimeout:
         """Waits for the first of several things to hold for any of several runs: an end, output, quiet, a port."""

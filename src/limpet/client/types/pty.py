@@ -5,6 +5,18 @@
 from typing import Any, Literal, Required, TypedDict
 
 
+class Input(TypedDict):
+    """Null is what the system does not tell: it has no such file, or another user's process is in front.
+
+    `waits`: a process in the terminal's foreground stands in a read of it, or waits for it among others.
+    """
+
+    waits: bool | None
+    echo: bool | None
+    line_mode: bool | None
+    pids: list[int]
+
+
 class Span(TypedDict):
     """"""
 
@@ -153,6 +165,7 @@ class PtyStatusAnswer(TypedDict):
     cwd: str
     resets: int
     blocks: int
+    input: Input
     ok: Literal[True]
 
 
@@ -387,6 +400,7 @@ class PtySnapshotAnswer(TypedDict):
     cursor: Cursor
     title: str
     alternate_screen: bool
+    modes: list[int]
     size: Size
     replayed_from: int
     complete: bool

@@ -193,7 +193,10 @@ class RunsGetAnswer(TypedDict):
 
 
 class RunsReadParams(TypedDict, total=False):
-    """A range of a stream, by offset or from its end. `wait_ms` waits until a byte is there or none will come."""
+    """A range of a stream, by offset or from its end. `wait_ms` waits until a byte is there or none will come.
+
+    `view: "terminal"` has the CRs that folding took from a terminal's bytes; with `encoding: "base64"` only.
+    """
 
     run_id: Required[str]
     stream: Literal["pty", "stderr", "stdout"] | None
@@ -202,7 +205,7 @@ class RunsReadParams(TypedDict, total=False):
     last_lines: int | None
     max_bytes: int
     encoding: Literal["base64", "utf-8"]
-    view: Literal["plain", "raw"]
+    view: Literal["plain", "raw", "terminal"]
     wait_ms: int
 
 
@@ -218,46 +221,6 @@ class RunsReadAnswer(TypedDict):
     total_bytes: int
     eof: bool
     base: int
-    ok: Literal[True]
-
-
-class RunsSnapshotParams(TypedDict, total=False):
-    """`replay_bytes`: how far before the end the replay may begin; a screen that was drawn before that is not seen."""
-
-    run_id: Required[str]
-    format: Literal["ansi", "html", "text"]
-    replay_bytes: int
-
-
-class RunsSnapshotAnswer(TypedDict):
-    """The screen of a run's terminal, as its stream left it at `total_bytes`."""
-
-    format: Literal["ansi", "html", "text"]
-    rows: list[str]
-    screen: str
-    cursor: Cursor
-    title: str
-    alternate_screen: bool
-    size: Size
-    replayed_from: int
-    complete: bool
-    run_id: str
-    total_bytes: int
-    ok: Literal[True]
-
-
-class RunsResizeParams(TypedDict, total=False):
-    """A size for a run's terminal."""
-
-    run_id: Required[str]
-    rows: Required[int]
-    cols: Required[int]
-
-
-class RunsResizeAnswer(TypedDict):
-    """The terminal has that size."""
-
-    run_id: str
     ok: Literal[True]
 
 
@@ -308,6 +271,79 @@ class RunsWriteAnswer(TypedDict):
 
     run_id: str
     written: int
+    ok: Literal[True]
+
+
+class RunsSnapshotParams(TypedDict, total=False):
+    """`replay_bytes`: how far before the end the replay may begin; a screen that was drawn before that is not seen."""
+
+    run_id: Required[str]
+    format: Literal["ansi", "html", "text"]
+    replay_bytes: int
+
+
+class RunsSnapshotAnswer(TypedDict):
+    """The screen of a run's terminal, as its stream left it at `total_bytes`."""
+
+    format: Literal["ansi", "html", "text"]
+    rows: list[str]
+    screen: str
+    cursor: Cursor
+    title: str
+    alternate_screen: bool
+    modes: list[int]
+    size: Size
+    replayed_from: int
+    complete: bool
+    run_id: str
+    total_bytes: int
+    ok: Literal[True]
+
+
+class RunsResizeParams(TypedDict, total=False):
+    """A size for a run's terminal."""
+
+    run_id: Required[str]
+    rows: Required[int]
+    cols: Required[int]
+
+
+class RunsResizeAnswer(TypedDict):
+    """The terminal has that size."""
+
+    run_id: str
+    ok: Literal[True]
+
+
+class RunsAttendParams(TypedDict, total=False):
+    """For as long as it waits, a terminal looks at the run; `terminal` is its name, of its own choice."""
+
+    run_id: Required[str]
+    terminal: Required[str]
+    wait_ms: int
+
+
+class RunsAttendAnswer(TypedDict):
+    """`answers`: whether programs that ask are answered by this terminal, the first of those that look."""
+
+    run_id: str
+    answers: bool
+    terminals: int
+    ok: Literal[True]
+
+
+class RunsAnswerParams(TypedDict, total=False):
+    """What a terminal that looks at the run says to a program that asked it."""
+
+    run_id: Required[str]
+    data_base64: Required[str]
+
+
+class RunsAnswerAnswer(TypedDict):
+    """`typed`: false where nobody was there to be answered: line mode is on, or a conversation's shell in front."""
+
+    run_id: str
+    typed: bool
     ok: Literal[True]
 
 

@@ -31,7 +31,8 @@ class Typed:
             raise Refusal("invalid_argument", "--detach-keys: name at least one key, like `C-] d`")
         self._keys = [_forms(key) for key in keys]
         # Where they can begin: all else is passed over.
-        self._begin: re.Pattern[bytes] = re.compile(b"[" + b"".join(re.escape(form[:1]) for form in self._keys[0]) + b"]")
+        begin = b"".join(re.escape(form[:1]) for form in self._keys[0])
+        self._begin: re.Pattern[bytes] = re.compile(b"[" + begin + b"]")
         self._held: bytes = b""
         self.detached = False
 
