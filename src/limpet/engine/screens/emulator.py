@@ -4,7 +4,6 @@ Imported when a screen is first asked for: the library takes 150 ms and 10 MB. O
 """
 
 import re
-from functools import partial
 from typing import Any, Final
 
 import pyghostty  # pyright: ignore[reportMissingTypeStubs]
@@ -90,7 +89,12 @@ class Emulator:
         options.unwrap, options.trim, options.selection = False, False, selection
         handle: Any = self._terminal._t[0]  # noqa: SLF001
         format_into: Any = _lib.ghostty_terminal_selection_format_buf
-        return _core.read_buf(partial(format_into, handle, options[0]))
+        size: Any = _ffi.new("size_t*")
+        format_into(handle, options[0], _ffi.NULL, 0, size)  # says how much room it needs
+        room: Any = _ffi.new("uint8_t[]", max(1, size[0]))
+        _core.check(format_into(handle, options[0], room, len(room), size), "format")
+        data: bytes = _ffi.buffer(room, size[0])[:]
+        return data.decode(errors="replace")  # what it renders of broken text is not always UTF-8
 
     def _title(self) -> str:
         text: Any = self._terminal.get("title", "GhosttyString")
