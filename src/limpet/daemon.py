@@ -23,12 +23,13 @@ from limpet.model.errors import Refusal
 from limpet.model.operation import Caller, answer_of, convert
 from limpet.surfaces.http.app import App
 from limpet.surfaces.http.calls import Calls
-from limpet.surfaces.http.doors import Door
+from limpet.surfaces.http.doors import CALLER, Door
 from limpet.surfaces.http.metrics import measures_of
 from limpet.surfaces.http.serve import listen
 from limpet.surfaces.http.serve import serve as serve_http
 from limpet.surfaces.http.tcp import listen_tcp, url_of
 from limpet.surfaces.http.token import token_of
+from limpet.surfaces.mcp.http import MCP_METHODS, MCP_PATH, McpOverHttp
 from limpet.surfaces.ws.gateway import PATH, Gateway
 
 
@@ -137,7 +138,8 @@ def _application(engine: Engine, token: str | None) -> App:
     """Every surface that leads in over a socket, behind one gate."""
     calls = Calls(ROWS, engine)
     gateway = Gateway(engine.feed, calls.rows, calls.answer)
-    doors = [Door(PATH, upgrade=gateway.upgrade)]
+    mcp = McpOverHttp(ROWS, calls.answer, engine.stop_asked, CALLER)
+    doors = [Door(PATH, upgrade=gateway.upgrade), Door(MCP_PATH, MCP_METHODS, serve=mcp)]
     http = engine.config.http
     return App(
         calls,

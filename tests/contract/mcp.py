@@ -1,6 +1,7 @@
 """`limpet mcp` as one more way in: the tests' own client of the protocol, as plain as can be."""
 
 import concurrent.futures
+import contextlib
 import itertools
 import json
 import subprocess
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from .home import Answer, Home
-from .surface import Surface, checked
+from .surface import Surface, UnixConnection, checked
 
 HANDSHAKES: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 ENVELOPE: Final = "2026-07-28"
@@ -18,6 +19,14 @@ _KEY: Final = "io.modelcontextprotocol/"
 ANSWERED_S: Final = 100
 
 Message = concurrent.futures.Future[Answer]
+
+
+def answer_in(result: Answer) -> Answer:
+    """The answer in a result, whose parts agree."""
+    answer = checked(result["structuredContent"])
+    assert json.loads(result["content"][0]["text"]) == answer
+    assert result["isError"] == (not answer["ok"] and answer["error"] != "timeout")
+    return answer
 
 
 class Mcp(Surface):
@@ -103,18 +112,11 @@ class Mcp(Surface):
         return message["error"]
 
     def call(self, op: str, params: Answer | None = None) -> Answer:
-        return self.told(self.request("tools/call", {"name": op, "arguments": params or {}}))
-
-    def told(self, result: Answer) -> Answer:
-        """The answer in a result, whose parts agree."""
-        answer = checked(result["structuredContent"])
-        assert json.loads(result["content"][0]["text"]) == answer
-        assert result["isError"] == (not answer["ok"] and answer["error"] != "timeout")
-        return answer
+        return answer_in(self.request("tools/call", {"name": op, "arguments": params or {}}))
 
     def ended(self, message: Message) -> Answer:
         """The answer of a call that was begun."""
-        return self.told(message.result(ANSWERED_S)["result"])
+        return answer_in(message.result(ANSWERED_S)["result"])
 
     def progress(self, number: int, *, count: int = 1, timeout_s: float = 30) -> list[float]:
         """Waits until so much progress of a request was told; when each came."""
@@ -140,3 +142,44 @@ class Mcp(Surface):
         self.process.stdin.close()
         assert self.process.wait(20) == 0
         self._reader.join(20)
+
+
+class McpHttp(Surface):
+    """`/mcp` on the daemon's socket, in the revision without sessions: a request is all that a client needs."""
+
+    name = "mcp-http"
+
+    def __init__(self, home: Home, tools: str = "all") -> None:
+        self._socket = home.socket
+        self._path = f"/mcp?tools={tools}"
+
+    def open(self, method: str, params: Answer, timeout_s: float = ANSWERED_S) -> UnixConnection:
+        """A request on a connection of its own, whose answer is not read yet."""
+        meta: Answer = {"protocolVersion": ENVELOPE, "clientCapabilities": {}}
+        params = {**params, "_meta": {_KEY + name: value for name, value in meta.items()}}
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": ENVELOPE,
+            "Mcp-Method": method,
+        }
+        if "name" in params:
+            headers["Mcp-Name"] = params["name"]
+        connection = UnixConnection(self._socket, timeout_s)
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        connection.request("POST", self._path, body=body.encode(), headers=headers)
+        return connection
+
+    def message(self, method: str, params: Answer) -> Answer:
+        with contextlib.closing(self.open(method, params)) as connection:
+            response = connection.getresponse()
+            body = response.read().decode()
+        if response.getheader("Content-Type", "").startswith("text/event-stream"):
+            body = [line for line in body.splitlines() if line.startswith("data: ")][-1].removeprefix("data: ")
+        message: Answer = json.loads(body)
+        return message
+
+    def call(self, op: str, params: Answer | None = None) -> Answer:
+        message = self.message("tools/call", {"name": op, "arguments": params or {}})
+        assert "error" not in message, message
+        return answer_in(message["result"])

@@ -10,7 +10,7 @@ import pytest
 
 from .fifos import Gate
 from .home import Answer, Home, until
-from .mcp import Mcp
+from .mcp import Mcp, answer_in
 from .surface import Http, Surface
 
 
@@ -106,7 +106,7 @@ def test_a_failure_is_an_error_with_the_whole_object(mcp: Mcp, http: Http) -> No
     ):
         result = mcp.request("tools/call", {"name": op, "arguments": params})
         assert result["isError"] is True
-        answer = mcp.told(result)
+        answer = answer_in(result)
         over_http = http.call(op, params)
         dress = {"type", "title", "status", "detail"}
         assert answer == {name: value for name, value in over_http.items() if name not in dress}
@@ -118,7 +118,7 @@ def test_a_timeout_is_no_error(mcp: Mcp, gate: Gate) -> None:
     asked = {"run_ids": [run_id], "timeout_ms": 50}
     result = mcp.request("tools/call", {"name": "runs_wait", "arguments": asked})
     assert result["isError"] is False
-    answer = mcp.told(result)
+    answer = answer_in(result)
     assert (answer["ok"], answer["error"]) == (False, "timeout")
     gate.open()
     again = mcp.ok("runs.wait", {"run_ids": [run_id], "from": answer["from"]})
@@ -143,11 +143,11 @@ def test_context_comes_from_the_request_or_from_its_meta(mcp: Mcp) -> None:
     assert mcp.facts(run_id)["context"] == told
     meta = {"limpet/context": {"toolCallId": "t2"}}
     call: Answer = {"name": "shell", "arguments": {"command": "true"}, "_meta": meta}
-    run_id = mcp.told(mcp.request("tools/call", call))["run_id"]
+    run_id = answer_in(mcp.request("tools/call", call))["run_id"]
     assert mcp.facts(run_id)["context"] == {"toolCallId": "t2"}
     # What the request says itself is what counts.
     call["arguments"] = {"command": "true", "context": told}
-    run_id = mcp.told(mcp.request("tools/call", call))["run_id"]
+    run_id = answer_in(mcp.request("tools/call", call))["run_id"]
     assert mcp.facts(run_id)["context"] == told
 
 

@@ -11,7 +11,7 @@ from mcp import Client, MCPError, StdioServerParameters
 
 from .fifos import Gate, Lifeline
 from .home import LIMPET, Answer, Home
-from .mcp import ENVELOPE, HANDSHAKES, Mcp
+from .mcp import ENVELOPE, HANDSHAKES, Mcp, answer_in
 from .surface import Http
 
 TASKS = "io.modelcontextprotocol/tasks"
@@ -149,7 +149,7 @@ def test_long_commands_become_tasks_for_clients_that_declare_them(
     http.finish(made["taskId"])
     told = other.request("tasks/get", task)
     assert told["status"] == "completed"
-    answer = mcp.told(told["result"])
+    answer = answer_in(told["result"])
     assert (answer["stdout"], answer["stderr"], answer["exit_code"]) == ("a\nb\n", "c\n", 3)
     expected = http.facts(made["taskId"])
     assert (answer["status"], answer["run_id"]) == (expected["status"], expected["run_id"])

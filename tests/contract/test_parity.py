@@ -9,7 +9,7 @@ import pytest
 from .every_operation import Tale, operations, tell
 from .home import Home
 from .likeness import Likeness
-from .mcp import Mcp
+from .mcp import Mcp, McpHttp
 from .surface import Async, Cli, Http, InProcess, Surface, Sync
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "operations.md"
@@ -19,6 +19,7 @@ WAYS_IN: dict[str, Callable[[Home], Surface]] = {
     "in-process": InProcess,
     "cli": Cli,
     "mcp": Mcp,
+    "mcp-http": McpHttp,
 }
 
 
