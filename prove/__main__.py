@@ -22,6 +22,7 @@ from prove import (
     hostile_trees,
     keeper_kills,
     keepers_lost,
+    mcp_clients,
     mutations,
     planted_damage,
     power_cuts,
@@ -50,6 +51,7 @@ PROOFS: dict[str, tuple[Callable[[int], str], int]] = {
     "soak": (soak.prove, 600),
     "full_speed": (full_speed.prove, 1024),
     "histories": (histories.prove, 50_000),
+    "mcp_clients": (mcp_clients.prove, 1),
     "mutations": (mutations.prove, len(mutations.breaks())),
 }
 
