@@ -7,7 +7,7 @@ import warnings
 from base64 import b64encode
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from limpet.client.codec import Codec, encode, fast
 from limpet.client.home import find_home, socket_of
@@ -26,6 +26,10 @@ _DRESS: Final = ("type", "title", "status", "detail")
 _LOST_MAX: Final = 5
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _SERVER: Final = f"limpet/{VERSION}".encode()
+
+if TYPE_CHECKING:
+    from limpet.client.events import Events
+    from limpet.client.websocket import WebSocket
 
 Params = Mapping[str, Any] | bytes | None
 
@@ -135,6 +139,33 @@ class AsyncClient(AsyncMethods):
             outage = outage or Outage(self._patience_s)
             if not await outage.pause():
                 return answer
+
+    def events(self, *names: str, session: str | None = None, after: int | None = None) -> "Events":
+        """What runs of whitelisted programs do, as it happens: `async for frame in client.events("exec.*")`.
+
+        `session` is one of limpet's or a `sessionKey`; with `after`, the `seq` of an event, it begins behind that one,
+        as far as events are kept. See docs/reference/events.md for the frames.
+        """
+        from limpet.client.events import Events
+
+        subscription: dict[str, Any] = {"events": list(names) or ["*"]}
+        subscription |= {} if session is None else {"session": session}
+        subscription |= {} if after is None else {"after": after}
+        return Events(self.websocket, subscription)
+
+    async def websocket(self) -> "WebSocket":
+        """A connection of its own to the gateway: `call`, `subscribe` and `next` frame. Close it when done."""
+        from limpet.client.websocket import WebSocket
+
+        outage = Outage(self._patience_s)
+        while True:
+            try:
+                return await WebSocket.open(socket_of(self._home), self._codec)
+            except UnreachableError:
+                await self._find_daemon(outage)
+            except LostError:  # it stops just now
+                if not await outage.pause():
+                    raise _no_daemon(self._home) from None
 
     def _request(self, operation: str, params: Params, *, as_caller: bool) -> bytes:
         if not _NAME.fullmatch(operation):

@@ -202,6 +202,18 @@ COMMANDS: Final = (
         ),
     ),
     Command(
+        "events",
+        "Show what runs of whitelisted programs did lately; with -f, as it happens.",
+        ("limpet events", "limpet events -f --json --event 'exec.*'"),
+        RUN + "events:events",
+        (
+            Option("follow", ("-f", "--follow"), "flag", "Go on with those to come, until this is ended."),
+            Option("names", ("--event",), "texts", "Those alone whose names fit; may be given again.", "PATTERN"),
+            Option("session", ("--session",), "text", "Of this session alone, or of this `sessionKey`.", "ID"),
+            _JSON,
+        ),
+    ),
+    Command(
         "prune",
         "Remove runs that are over, oldest first, by age or by the room that all runs take.",
         ("limpet prune --older-than 7d --dry-run", "limpet prune --keep-bytes 10G"),
