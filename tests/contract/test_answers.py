@@ -11,6 +11,7 @@ from .fifos import Gate
 from .home import Answer, Home, json_lines
 from .surface import Http, Surface
 
+NO_OPERATION = "no.such_operation"
 VOLATILE = {"run_id", "session_id", "duration_ms"}
 
 
@@ -29,11 +30,13 @@ def lasting(answer: Answer) -> Answer:
         ("shell", {"command": 5}),
         ("runs.get", {"run_id": "nosuchrun"}),
         ("runs.wait", {"run_ids": ["nosuchrun"], "for": [{"exit": True}], "timeout_ms": 1000}),
-        ("no.such_operation", {}),
+        (NO_OPERATION, {}),
     ],
 )
 def test_every_surface_answers_the_same(surfaces: dict[str, Surface], op: str, params: Answer) -> None:
-    answers = {name: lasting(surface.call(op, params)) for name, surface in surfaces.items()}
+    """What is no tool, MCP refuses by an error of its own protocol, as it must."""
+    asked = {name: surface for name, surface in surfaces.items() if op != NO_OPERATION or name != "mcp"}
+    answers = {name: lasting(surface.call(op, params)) for name, surface in asked.items()}
     for name, answer in answers.items():
         assert answer == answers["http"], name
 
