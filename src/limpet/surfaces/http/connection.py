@@ -58,6 +58,8 @@ class Connection(HttpToolsProtocol):
         self._chunk_bytes = 0
         self._slow = False
         self._is_crowded = False
+        self._in_body = False
+        self._is_over = False
         self._running: Hot | None = None
         self._upgrade: tuple[Upgrade, Caller] | None = None
         self._upgraded: Upgraded | None = None
@@ -78,7 +80,11 @@ class Connection(HttpToolsProtocol):
         if left <= FEW_DESCRIPTORS:
             self._is_crowded = True
             self._deadlines.head(self)
-        if left <= LAST_DESCRIPTORS or not has_seat:
+        if left <= LAST_DESCRIPTORS:
+            self._say(503, _CROWDED)
+            transport.close()
+        elif not has_seat:
+            self._in_head = True  # one may be on its way, and would take the answer along
             self._end(503, _CROWDED)
         elif not is_remote:
             self._names = None
@@ -108,9 +114,13 @@ class Connection(HttpToolsProtocol):
         if self._upgraded is not None:
             self._upgraded.data_received(data)
             return
+        if self._is_over:
+            return
         self._chunk_bytes = len(data)
         self._parse(data)
-        if self._in_head:
+        if self._is_over:
+            pass
+        elif self._in_head:
             if self._slow:  # the first piece may hold the end of another message, so it is not counted
                 self._head_bytes += len(data)
             self._slow = True
@@ -157,7 +167,9 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """The gate; then the hot route, an upgrade, or uvicorn and the application."""
-        self._in_head = False
+        self._in_head, self._in_body = False, True
+        if self._is_over:
+            return
         if self._head_bytes + self._chunk_bytes > self._head_max_bytes and self._head_is_too_large():
             self._end(431, self._head_too_large())
             return
@@ -165,6 +177,9 @@ class Connection(HttpToolsProtocol):
             self._end(503, _CROWDED)
             return
         assert self.parser is not None
+        if self.parser.get_http_version() not in ("1.1", "1.0"):
+            self.send_400_response("")
+            return
         method, upgrade = self.parser.get_method(), self.parser.should_upgrade()
         try:
             caller = self._app.gate.admit(method, self.url, self.headers, self._names, upgrade=upgrade)
@@ -185,14 +200,15 @@ class Connection(HttpToolsProtocol):
         """A piece of a body, to whom it belongs."""
         cycle = self.cycle
         if not isinstance(cycle, Hot):
-            if self._upgrade is None:
+            if self._upgrade is None and not self._is_over:
                 super().on_body(body)
         elif cycle.more_body:
             cycle.take(body)
 
     def on_message_complete(self) -> None:
         """The body is whole; what is to be upgraded has none."""
-        if self._upgrade is None:
+        self._in_body = False
+        if self._upgrade is None and not self._is_over:
             super().on_message_complete()
 
     def on_response_complete(self) -> None:
@@ -208,8 +224,21 @@ class Connection(HttpToolsProtocol):
         """What is no HTTP gets a problem and no second chance."""
         self._end(400, Refusal("invalid_argument", "this is no valid HTTP/1.1: see what sent it"))
 
+    def hang_up(self) -> None:
+        """Ends the connection once all is written; who is still sending is let finish, or the answer would be lost."""
+        if not self._in_body and not self._in_head:
+            self.transport.close()
+        elif not self.transport.is_closing():
+            self._is_over = True
+            self.transport.write_eof()
+            self.flow.resume_reading()
+            self._deadlines.linger(self)
+
     def give_up(self) -> None:
         """The message took too long."""
+        if self._is_over:
+            self.transport.abort()
+            return
         self._end(408, Refusal("invalid_argument", "the request took too long to arrive: send it at once"))
 
     def _parse(self, data: bytes) -> None:
@@ -223,7 +252,7 @@ class Connection(HttpToolsProtocol):
         except httptools.HttpParserError:
             self.send_400_response("")
 
-    def _call(self, name: bytes, caller: Caller, refusal: Refusal | None = None) -> None:
+    def _call(self, name: bytes, caller: Caller, refusal: Refusal | None = None, status: int | None = None) -> None:
         """Answers on the hot route, or refuses there: in its turn, and without waiting for the body."""
         before = self.cycle
         cycle = Hot(self, name.decode("latin-1"), caller)
@@ -231,7 +260,7 @@ class Connection(HttpToolsProtocol):
         assert self.parser is not None
         cycle.keep_alive = self.parser.should_keep_alive() and self.parser.get_http_version() == "1.1"
         if refusal is not None:
-            cycle.refuse(refusal)
+            cycle.refuse(refusal, status)
         elif self.expect_100_continue:
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         if before is None or before.response_complete:
@@ -284,10 +313,27 @@ class Connection(HttpToolsProtocol):
         return Refusal("too_large", f"the head is larger than {self._head_max_bytes} bytes: send less of it")
 
     def _end(self, status: int, refusal: Refusal) -> None:
-        if self.transport.is_closing():
+        """No more is taken from this connection, and it is told why: in its turn, behind what it had asked before."""
+        if self.transport.is_closing() or self._is_over:
             return
+        self._deadlines.whole(self)
+        cycle: Any = self.cycle
+        if cycle is None or cycle.response_complete:
+            self._say(status, refusal)
+            self.hang_up()
+        elif not cycle.more_body:
+            self._is_over = True
+            self._call(b"", Caller("http", request_id=request_id_of(b"")), refusal, status)
+        elif isinstance(cycle, Hot):
+            cycle.refuse(refusal, status)
+        elif self.pipeline or cycle.response_started:
+            self.transport.abort()  # no answer could stand where this one belongs
+        else:
+            self._say(status, refusal)
+            self.hang_up()
+
+    def _say(self, status: int, refusal: Refusal) -> None:
         body = problem(status, refusal.answer())
         head = f"HTTP/1.1 {status} -\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\n"
         head += f"x-request-id: {request_id_of(b'')}\r\n"
         self.transport.write(f"{head}connection: close\r\n\r\n".encode() + body)
-        self.transport.close()

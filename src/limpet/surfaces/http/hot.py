@@ -33,6 +33,7 @@ class Hot:
         "name",
         "refusal",
         "response_complete",
+        "status",
         "task",
     )
 
@@ -41,6 +42,7 @@ class Hot:
         self.name = name
         self.caller = caller
         self.refusal: Refusal | None = None
+        self.status: int | None = None
         self.task: asyncio.Task[None] | None = None
         self.body: bytes | bytearray = b""
         self.more_body = True
@@ -61,9 +63,10 @@ class Hot:
             self.body = bytearray(self.body)
         self.body += data
 
-    def refuse(self, refusal: Refusal) -> None:
+    def refuse(self, refusal: Refusal, status: int | None = None) -> None:
         """Answers without waiting for the rest, which nobody will read: the connection ends with the answer."""
         self.refusal = refusal
+        self.status = status or CODES[refusal.code]
         self.keep_alive = False
         self.body = b""
         self.more_body = False
@@ -81,7 +84,7 @@ class Hot:
         if self.refusal is None:
             status, answer = await calls.answer(self.name, self.body, self.caller)
         else:
-            status, answer = CODES[self.refusal.code], self.refusal.answer()
+            status, answer = self.status or 500, self.refusal.answer()
         self.body = b""
         if not self.disconnected:
             self._write(status, answer if isinstance(answer, bytes) else problem(status, answer))
@@ -100,5 +103,5 @@ class Hot:
             transport.writelines((head, body))
         self.response_complete = True
         if not self.keep_alive:
-            transport.close()
+            self.connection.hang_up()
         self.connection.on_response_complete()

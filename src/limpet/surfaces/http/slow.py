@@ -5,6 +5,7 @@ from typing import Final, Protocol
 
 HEAD_S: Final = 10.0
 BODY_S: Final = 30.0
+LINGER_S: Final = 2.0
 
 
 class Slow(Protocol):
@@ -30,6 +31,10 @@ class Deadlines:
     def body(self, connection: Slow) -> None:
         """A body goes on: each piece wins it time."""
         self._watch(connection, BODY_S)
+
+    def linger(self, connection: Slow) -> None:
+        """It was answered before all of it had come: it may hear that, not for long."""
+        self._watch(connection, LINGER_S)
 
     def whole(self, connection: Slow) -> None:
         """The message is there, or the connection has gone."""
