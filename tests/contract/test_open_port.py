@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import socket
 import stat
 from collections.abc import Callable
@@ -139,3 +140,20 @@ def test_a_flag_stands_above_the_environment_and_that_above_the_file(new_home: N
     ready = json.loads(read_line(home.popen("serve", "--ready-json", "--port", "0", env=env), 60))
     assert ready["url"].startswith("http://127.0.0.2:")
     assert status_over(ready["url"], (home.path / "token").read_text().strip()) == 200
+
+
+@pytest.mark.requirement("6.6", "F68")
+def test_nothing_of_a_home_is_open_to_others_under_any_umask(new_home: NewHome) -> None:
+    """Injector: a umask that takes nothing, over a daemon with TCP, a run with input, a conversation and a watcher."""
+    home = new_home("[http]\nport = 0\n")
+    before = os.umask(0)
+    try:
+        home.start()
+    finally:
+        os.umask(before)
+    http = Http(home)
+    http.ok("shell", {"command": "cat", "stdin": "secret", "watch": [{"regex": "secret", "event": "seen"}]})
+    http.ok("pty.run", {"conversation_id": "c", "cmd": "echo hi"})
+    seen = [home.path, *home.path.rglob("*")]
+    assert {path.name for path in seen} >= {"token", "daemon.sock", "runs", "sessions.db"}
+    assert [str(path) for path in seen if stat.S_IMODE(path.lstat().st_mode) & 0o077] == []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .home import Home, read_line
+from .home import Home
 from .surface import Http, UnixConnection
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -24,7 +24,7 @@ NOT_CHECKED = "positive_data_acceptance,unsupported_method"
 def test_the_daemon_is_as_it_describes_itself(new_home: Callable[..., Home]) -> None:
     """Injector: requests that schemathesis draws from the description, fitting ones and others."""
     home = new_home()
-    ready = json.loads(read_line(home.popen("serve", "--ready-json", "--port", "0"), 60))
+    ready = home.serve("--port", "0")
     token = (home.path / "token").read_text().strip()
     done = subprocess.run(
         [

@@ -5,6 +5,8 @@ import json
 import os
 import socket
 import stat
+import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,28 @@ def test_the_socket_is_private_whatever_the_umask(tmp_path: Path, umask: int) ->
         asyncio.run(scenario())
     finally:
         os.umask(before)
+
+
+@pytest.mark.requirement("6.6", "F68")
+def test_another_user_is_sent_away_whatever_the_modes() -> None:
+    """Injector: a socket that everybody may open, and a caller with another uid; the daemon's own is served there."""
+
+    async def scenario(home: Path) -> None:
+        async with serving(home) as place:
+            place.socket.chmod(0o666)
+            command = ("curl", "-s", "--unix-socket", str(place.socket), "http://limpet/healthz")
+            said: list[tuple[int | None, bytes]] = []
+            for uid in (os.geteuid(), 65_534):
+                caller = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE, cwd="/", user=uid)
+                out, _ = await caller.communicate()
+                said.append((caller.returncode, out))
+            assert said[0] == (0, b'{"ok":true}')
+            assert said[1][0] in (52, 56), said  # no answer, or a connection that was reset
+            assert said[1][1] == b""
+
+    with tempfile.TemporaryDirectory(prefix="lmp", dir="/tmp") as home:
+        Path(home).chmod(0o755)
+        asyncio.run(asyncio.wait_for(scenario(Path(home)), 20))
 
 
 def test_many_connect_before_one_is_accepted(tmp_path: Path) -> None:

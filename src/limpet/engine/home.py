@@ -1,5 +1,6 @@
 """The home: the one directory that holds everything limpet keeps, owned by one engine at a time."""
 
+import contextlib
 import fcntl
 import os
 import stat
@@ -82,9 +83,26 @@ class Home:
 
 def _own_private(path: Path) -> None:
     """The directory, ours and closed to others; a refusal where it is somebody else's."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):  # whatever it is, the next line looks at it
+        path.mkdir(mode=0o700, parents=True)
     state = path.lstat()
     if not stat.S_ISDIR(state.st_mode) or state.st_uid != os.geteuid():
-        raise Refusal("conflict", f"{path} is not a directory of this user: choose another LIMPET_HOME")
-    if stat.S_IMODE(state.st_mode) != 0o700:
+        message = f"{path} is not a directory of this user: choose another LIMPET_HOME"
+        raise Refusal("conflict", message, reason="home_not_ours")
+    mode = stat.S_IMODE(state.st_mode)
+    if mode != 0o700:
         path.chmod(0o700)
+        if mode & (stat.S_IWGRP | stat.S_IWOTH) and (planted := _planted(path)):
+            path.chmod(mode)  # so that the next one looks again
+            message = f"others could write to {path}, and may have put {planted} there: remove that, then start again"
+            raise Refusal("conflict", message, reason="home_not_ours")
+
+
+def _planted(path: Path) -> str | None:
+    """The first name there that is a link, or of another user: what is written to it would land elsewhere."""
+    for entry in sorted(path.iterdir()):
+        state = entry.lstat()
+        is_linked = stat.S_ISREG(state.st_mode) and state.st_nlink > 1
+        if stat.S_ISLNK(state.st_mode) or is_linked or state.st_uid != os.geteuid():
+            return entry.name
+    return None

@@ -91,7 +91,8 @@ class Conversations:
 
     async def _begin(self, conversation_id: str, opening: Opening) -> Conversation:
         directory = self._directory(conversation_id)
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for each in (directory.parent, directory):  # mkdir gives its mode to the last one alone
+            each.mkdir(mode=0o700, exist_ok=True)
         argv, needs = begin(opening.shell, directory, opening.rc, opening.env)
         env = {name: value for name, value in opening.env.items() if name not in ("PS1", "PS2", "PROMPT_COMMAND")}
         ask = Ask(
