@@ -195,16 +195,16 @@ class Conversation:
         """The shell's process has ended; whether it ever came to its prompt, and whether another is to begin."""
         if _peer(connection) != self._keeper.launcher.pid:
             raise Refused("conflict", "only the host of the shell knows that")
-        self._take_all()
-        block = self._block if self._is_under_way else None
-        name = None if number is None else system.signal_name(number)
-        size = self._keeper.spools[0].size
-        self._keeper.journal.append("shell_gone", pid=self._pid, code=code, signal=name, offset=size, block=block)
+        if not self._is_over:
+            self._take_all()
+            block = self._block if self._is_under_way else None
+            name = None if number is None else system.signal_name(number)
+            size = self._keeper.spools[0].size
+            self._keeper.journal.append("shell_gone", pid=self._pid, code=code, signal=name, offset=size, block=block)
+            self._channel.keep_exported()
         was_prompted = bool(self._nonce)
         self._pid, self._nonce, self._asked_nonce, self._nonces_before = 0, None, None, []
         self._is_ready = self._is_under_way = False
-        if not self._is_over:
-            self._channel.keep_exported()
         return {"prompted": was_prompted, "over": self._is_over}
 
     def let_it_take(self) -> None:

@@ -59,7 +59,7 @@ class Keeper:
         self.stdin: Stdin | None = None
         self.terminal_fd = -1
         # The terminal's other side. Held as long as the command lives: one that closes its own is not hung up for it.
-        self._slave_fd = -1
+        self.slave_fd = -1
         self.conversation: Conversation | None = None
         self.questions: Questions | None = None
         self._start_reply: tuple[Connection, float | None]
@@ -192,8 +192,8 @@ class Keeper:
         self.launcher.go()
 
     def _open_terminal(self, rows: int, cols: int) -> str:
-        self.terminal_fd, self._slave_fd = os.openpty()
-        name = os.ttyname(self._slave_fd)
+        self.terminal_fd, self.slave_fd = os.openpty()
+        name = os.ttyname(self.slave_fd)
         requests.set_size(self.terminal_fd, rows, cols)
         spool, unused = self.spools
         os.rename("stdout.spool", "pty.spool", src_dir_fd=self.directory_fd, dst_dir_fd=self.directory_fd)
@@ -315,9 +315,9 @@ class Keeper:
         code = os.waitstatus_to_exitcode(status) if number is None else None
         oom = number == signal.SIGKILL and any(_oom_kills(group["path"]) for group in self.settings.cgroups)
         self.exit = {"code": code, "signal": name, "core": os.WCOREDUMP(status), "oom": oom}
-        if self._slave_fd >= 0:
-            os.close(self._slave_fd)
-            self._slave_fd = -1
+        if self.slave_fd >= 0:
+            os.close(self.slave_fd)
+            self.slave_fd = -1
         self.journal.append("exited", **self.exit)
         self._ended_by = self._who_ended_it(name, oom, cpu_s)
         self.timers.clear("deadline")

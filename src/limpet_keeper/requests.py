@@ -129,8 +129,10 @@ def _send(keeper: Keeper, number: int, to: str) -> int:
         if to == "main":
             os.kill(keeper.pid, number)
         else:
+            if to == "foreground":
+                termios.tcflow(keeper.slave_fd, termios.TCOON)  # as a typed Ctrl-C does: ^S holds no end up
             os.killpg(os.tcgetpgrp(keeper.terminal_fd) if to == "foreground" else keeper.pid, number)
-    except OSError:
+    except (OSError, termios.error):
         return 0
     return 1
 

@@ -67,6 +67,21 @@ def test_what_nobody_reads_is_given_up_in_time(http: Http) -> None:
         talk.wait_for("", 0, "exit")
 
 
+@pytest.mark.requirement("F53")
+def test_a_terminal_that_was_stopped_holds_nobody_up(http: Http) -> None:
+    """Injector: ^S, typed while a program talks without end."""
+    with talking(http) as talk:
+        begun = talk.ok("exec_interactive", cmd="sh -c 'echo up; while :; do echo on; done'")
+        talk.wait_for("on\n", begun["resume_cursor"])
+        talk.ok("send", data="\x13")
+        stopped = talk.wait_for("200", begun["resume_cursor"], "quiet")
+        assert talk.status()["resume_cursor"] == stopped["resume_cursor"]
+        talk.ok("send", data="\x11")
+        talk.wait_for("on\n", stopped["resume_cursor"])
+        talk.ok("send", data="\x13")
+        assert talk.ok("end_session")["ended"] is True
+
+
 @pytest.mark.requirement("3.5")
 def test_quiet_and_patterns(http: Http) -> None:
     with talking(http) as talk:

@@ -199,7 +199,7 @@ def conversation_in_fish(run: Recording) -> None:
         assert run.keeper.call("deliver", line=shells.line_for("fish", None), text="echo done", block="b1")["ok"]
         run.keeper.wait_until(lambda facts: sum(fact["fact"] == "prompt" for fact in facts) == 2)
         run.ask_to_stop()
-        assert run.keeper.call("kill", grace_ms=50)["ok"]
+        assert run.keeper.call("kill", grace_ms=10_000)["ok"]
         run.finish()
         assert run.keeper.named("prompt")[0]["drawn"]
 

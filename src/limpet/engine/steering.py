@@ -83,7 +83,7 @@ async def answer(live: LiveRun, data: bytes) -> bool:
 
 async def write(live: LiveRun, data: bytes, *, close: bool, secret: bool, once: Once | None = None) -> int:
     """Returns once the command's side has taken all of it; how many bytes that was."""
-    if once is not None and (written := await _written_before(live, once)) is not None:
+    if once is not None and (written := await written_before(live, once)) is not None:
         return written
     _check_running(live)
     if once is not None:
@@ -91,17 +91,29 @@ async def write(live: LiveRun, data: bytes, *, close: bool, secret: bool, once: 
     encoded = base64.b64encode(data).decode()
     written = int((await _ask(live, "write", None, data=encoded, close=close, secret=secret))["written"])
     if once is not None:
-        live.ask(lambda n, at, after: InputTaken(n=n, at=at, after=after, key=once.key, written=written))
+        settle_input(live, once, written)
     return written
 
 
-async def _written_before(live: LiveRun, once: Once) -> int | None:
-    """What an earlier write under this key came to; None when there was none."""
+def settle_input(live: LiveRun, once: Once, written: int) -> None:
+    """Records what the input under that key came to."""
+    live.ask(lambda n, at, after: InputTaken(n=n, at=at, after=after, key=once.key, written=written))
+
+
+def check_same(live: LiveRun, once: Once) -> bool:
+    """Whether something was written under this key; a refusal where that was something else."""
     if once.key not in live.run.inputs:
-        return None
+        return False
     if live.run.inputs[once.key][0] != once.digest:
         message = f"the key {once.key} was used for other input to this run: take a new key"
         raise Refusal("conflict", message, reason="key_reused")
+    return True
+
+
+async def written_before(live: LiveRun, once: Once) -> int | None:
+    """What an earlier write under this key came to; None when there was none."""
+    if not check_same(live, once):
+        return None
     await live.wait_until(lambda run: run.inputs[once.key][1] is not None, INPUT_OUTCOME_WITHIN_S)
     written = live.run.inputs[once.key][1]
     if written is None:

@@ -14,6 +14,7 @@ from limpet.model.facts import (
     Missed,
     Requeued,
     Resumed,
+    ShellGone,
     Stalled,
     StreamClosed,
     Suppressed,
@@ -113,6 +114,9 @@ def _news(before: Run, fact: AnyFact, after: Run) -> Iterator[Item]:
         case Suppressed() if 0 <= fact.watcher < len(after.watch):
             watch = after.watch[fact.watcher]
             yield _event(fact, "watch_suppressed", watched=watch.event, hits=after.watching[fact.watcher].hits)
+        case ShellGone():
+            data = {"exit_code": fact.code, "signal": fact.signal, "block_id": fact.block, "cursor": fact.offset}
+            yield _event(fact, "session_reset", **data)
         case Missed():
             yield _event(fact, "watch_missed", stream=fact.stream, start=fact.start, end=fact.end)
         case Lost() | Requeued():

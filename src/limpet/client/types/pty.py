@@ -108,6 +108,7 @@ class PtySendParams(TypedDict, total=False):
     data: Required[str]
     now: bool
     secret: bool
+    key: str | None
     timeout_ms: int
 
 
@@ -318,6 +319,7 @@ class PtyExpectSendParams(TypedDict, total=False):
     match_type: Literal["exit", "line", "prompt", "quiet", "regex", "substring"]
     send: Required[str]
     secret: bool
+    key: str | None
     from_cursor: int
     timeout_ms: int
 

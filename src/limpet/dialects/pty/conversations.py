@@ -73,11 +73,14 @@ def session_of(block: Block) -> str:
 async def send(engine: Engine, request: t.SendRequest, caller: Caller) -> t.Done | t.Unsent:
     conversation = await conversation_of(engine, request.conversation_id, caller)
     data = request.data.encode(errors="surrogatepass")
+    once = steering.Once.of(request.key, data, secret=request.secret)
     if request.now:
-        written = await acting.send(conversation, data, secret=request.secret, timeout_ms=request.timeout_ms)
+        written = await acting.send(conversation, data, secret=request.secret, timeout_ms=request.timeout_ms, once=once)
     else:
         async with conversation.writing(request.timeout_ms):
-            written = await acting.send(conversation, data, secret=request.secret, timeout_ms=request.timeout_ms)
+            written = await acting.send(
+                conversation, data, secret=request.secret, timeout_ms=request.timeout_ms, once=once
+            )
     return t.Done() if written == len(data) else t.Unsent(written=written)
 
 

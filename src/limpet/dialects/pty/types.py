@@ -74,6 +74,7 @@ class SendRequest(Of, frozen=True, kw_only=True, forbid_unknown_fields=True):
     data: str
     now: bool = False
     secret: bool = False
+    key: str | None = None
     timeout_ms: WaitMs = DEFAULT_WAIT_MS
 
 
@@ -145,6 +146,7 @@ class ExpectSendRequest(Of, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     match_type: MatchType = "substring"
     send: str
     secret: bool = False
+    key: str | None = None
     from_cursor: Cursor = 0
     timeout_ms: WaitMs = DEFAULT_WAIT_MS
 

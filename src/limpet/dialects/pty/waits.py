@@ -8,6 +8,7 @@ from msgspec import UNSET
 from limpet.dialects.pty import types as t
 from limpet.dialects.pty.conversations import begin
 from limpet.dialects.pty.finding import conversation_of
+from limpet.engine import steering
 from limpet.engine.conversations import acting
 from limpet.engine.conversations.conversation import Conversation
 from limpet.engine.conversations.looking import Seen, wait_for
@@ -76,14 +77,18 @@ async def wait_prompt(engine: Engine, request: t.WaitPromptRequest, caller: Call
 async def expect_send(engine: Engine, request: t.ExpectSendRequest, caller: Caller) -> t.Matched | t.Unmatched:
     conversation = await conversation_of(engine, request.conversation_id, caller)
     until = time.monotonic() + request.timeout_ms / 1000
+    data = request.send.encode(errors="surrogatepass")
+    what = f"{request.match_type}\0{request.from_cursor}\0{request.expect}\0".encode(errors="surrogatepass")
+    once = steering.Once.of(request.key, what + (b"%d" % len(data) if request.secret else data), secret=False)
     async with conversation.writing(request.timeout_ms):
+        if once is not None:
+            steering.check_same(conversation.live, once)
         left_ms = max(0, round((until - time.monotonic()) * 1000))
         seen = await wait_for(engine, conversation, request.expect, request.match_type, request.from_cursor, left_ms)
         if seen is None:
             return _unmatched(conversation)
-        data = request.send.encode(errors="surrogatepass")
         left_ms = max(1, round((until - time.monotonic()) * 1000))
-        if await acting.send(conversation, data, secret=request.secret, timeout_ms=left_ms) < len(data):
+        if await acting.send(conversation, data, secret=request.secret, timeout_ms=left_ms, once=once) < len(data):
             message = "it matched, but what runs did not read all that was sent in time; nothing more will be typed"
             return t.Unmatched(message=message, matched=True, reason="not_read", resume_cursor=seen.end)
     return _matched(seen)

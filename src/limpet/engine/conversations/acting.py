@@ -134,8 +134,16 @@ def _check_idle(conversation: Conversation) -> None:
     raise Refusal("busy", message, mode=mode, block_id=active.block_id)
 
 
-async def send(conversation: Conversation, data: bytes, *, secret: bool, timeout_ms: int) -> int:
-    """Types into what runs; how many bytes it took. Where it does not read in time those are fewer, and stay so."""
+async def send(
+    conversation: Conversation, data: bytes, *, secret: bool, timeout_ms: int, once: steering.Once | None = None
+) -> int:
+    """Types into what runs; how many bytes it took. Where it does not read in time those are fewer, and stay so.
+
+    Once for each key: who asks again is told what that came to, whatever runs by then.
+    """
+    live = conversation.live
+    if once is not None and (written := await steering.written_before(live, once)) is not None:
+        return written
     conversation.check_open()
     if conversation.standing.active is None:
         message = "nothing runs in the conversation, so nobody would read that: begin a block first"
@@ -143,11 +151,14 @@ async def send(conversation: Conversation, data: bytes, *, secret: bool, timeout
     before = conversation.standing.typed_bytes
     try:
         async with asyncio.timeout(timeout_ms / 1000):
-            return await steering.write(conversation.live, data, close=False, secret=secret)
+            return await steering.write(live, data, close=False, secret=secret, once=once)
     except TimeoutError:
         # The rest has been taken back: whatever the keeper says next, it says behind that.
         await conversation.ask_keeper("hello", protocol=PROTOCOL)
-        return conversation.standing.typed_bytes - before
+        typed = conversation.standing.typed_bytes - before
+        if once is not None:
+            steering.settle_input(live, once, typed)
+        return typed
 
 
 async def end_session(conversation: Conversation, *, force: bool) -> str:
