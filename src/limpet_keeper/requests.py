@@ -130,7 +130,9 @@ def _send(keeper: Keeper, number: int, to: str) -> int:
             os.kill(keeper.pid, number)
         else:
             if to == "foreground":
-                termios.tcflow(keeper.slave_fd, termios.TCOON)  # as a typed Ctrl-C does: ^S holds no end up
+                # As a typed Ctrl-C does: ^S holds no end up. The second alone undoes only the first.
+                termios.tcflow(keeper.slave_fd, termios.TCOOFF)
+                termios.tcflow(keeper.slave_fd, termios.TCOON)
             os.killpg(os.tcgetpgrp(keeper.terminal_fd) if to == "foreground" else keeper.pid, number)
     except (OSError, termios.error):
         return 0

@@ -87,6 +87,7 @@ def test_quiet_and_patterns(http: Http) -> None:
     with talking(http) as talk:
         begun = talk.ok("exec_interactive", cmd="echo one 1; echo two 22; read x")
         at = begun["resume_cursor"]
+        talk.wait_for("two 22\n", at)
         quiet = talk.wait_for("100", at, "quiet")
         assert quiet["resume_cursor"] == talk.status()["resume_cursor"]
         assert talk.wait_for("[0-9]+", at, "regex")["match_text"] == "1"
