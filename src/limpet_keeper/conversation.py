@@ -38,6 +38,8 @@ REMARK = b"__limpet_mark %b && :\n"
 REMARK_KEY = b"\x1e"
 # A program may ask for it as often as it likes.
 MOST_REMARKS = 8
+# For so long after a block began its output is read as it comes.
+EAGER_S = 0.05
 MOST_NONCES_BEFORE = 64
 
 
@@ -231,6 +233,7 @@ class Conversation:
         self._is_ready, self._is_under_way, self._remarks = False, True, 0
         self._block, self._offset = block, self._keeper.spools[0].size
         self._keeper.journal.append("delivered", block=block, offset=self._offset)
+        self._keeper.storage.eager_until = time.monotonic() + EAGER_S
         self._channel.hand(line.encode() + b"\n")
         return {"offset": self._offset}
 

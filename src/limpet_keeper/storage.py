@@ -61,6 +61,8 @@ class Storage:
         self.stalled: dict[str, Any] | None = None
         # Whether output may be left to gather: not once the main process has ended.
         self.may_gather = True
+        # Nor before then: what is short is waited for.
+        self.eager_until = 0.0
         self.on_read: Callable[[], None] = lambda: None
         self.on_closed: Callable[[Stream], None] = lambda _stream: None
         self.on_resumed: Callable[[float], None] = lambda _stood_s: None
@@ -135,7 +137,7 @@ class Storage:
         stream.last_read_at = now
         # A flood has a small read now and then: to wait after it would stop the command.
         was_small, stream.was_small = stream.was_small, count < stream.small_bytes
-        if not (is_close and was_small and stream.was_small and self.may_gather):
+        if not (is_close and was_small and stream.was_small and self.may_gather) or now < self.eager_until:
             return
         if self.control.is_heard():
             self.control.tell(is_quiet=True)

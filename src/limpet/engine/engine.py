@@ -121,7 +121,7 @@ class Engine:
             stack.push_async_callback(nursery.close)
             nursery.open()
             self._retention = Retention(
-                self.home, self._store, self._live.__contains__, self.news.will_prune, self.news.pruned
+                self.home, self._store, self._live.__contains__, self.news.will_prune, self._pruned
             )
             pruned = await asyncio.to_thread(self._retention.recall)
             known = sorted(path.name for path in self.home.runs.iterdir() if is_made_id(path.name))
@@ -138,6 +138,8 @@ class Engine:
             await asyncio.to_thread(self.news.meet, known)
             self.later(self.news.load)
             self.later(self._prune_now_and_then)
+            self.later(self.conversations.resume)
+            stack.push_async_callback(self.conversations.transcripts.close)
             self._open = stack.pop_all()
         return self
 
@@ -145,6 +147,10 @@ class Engine:
         if self.stop_kills_runs:
             await self._end_all()
         await self._open.aclose()
+
+    def _pruned(self, run_ids: list[str]) -> None:
+        self.news.pruned(run_ids)
+        self.later(partial(self.conversations.transcripts.pruned, run_ids))
 
     def _detach_all(self) -> None:
         for live in self._live.values():

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, Final
 
 from limpet.engine import clock
@@ -12,7 +12,7 @@ from limpet.engine.durable import Durable
 from limpet.engine.live_run import LiveRun
 from limpet.model.blocks import Block, Standing, fold_block
 from limpet.model.errors import Refusal
-from limpet.model.facts import AnyFact, Prompt
+from limpet.model.facts import AnyFact, Delivered, Prompt, ShellGone
 from limpet.model.merge import merge_attempts
 from limpet.store.journals import JournalReader
 from limpet_keeper.shells import EXPORTED_NAME
@@ -38,6 +38,9 @@ class Conversation:
         self.prompts: list[Prompt] = []
         # For each of these, the block that it ended, or whose shell had gone before it.
         self.prompted: list[Block | None] = []
+        # Blocks that ended and shells that went, in their order; and who hears of more, and of blocks that begin.
+        self.told: list[Block | ShellGone] = []
+        self.on_told: Callable[[], None] = lambda: None
         self._without_prompt: Block | None = None
         self._writing = asyncio.Lock()
         self._recall()
@@ -74,6 +77,11 @@ class Conversation:
             self._without_prompt = ended
         if ended is not None:
             self.blocks.append(ended)
+            self.told.append(ended)
+        if isinstance(fact, ShellGone):
+            self.told.append(fact)
+        if ended is not None or isinstance(fact, ShellGone | Delivered) or self.standing.is_over:
+            self.on_told()
         if self.standing.is_over:
             # It may hold secrets, and nobody will want it.
             with contextlib.suppress(OSError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shlex
 from typing import TYPE_CHECKING, Final
@@ -13,6 +14,7 @@ from limpet.engine.ask import Ask
 from limpet.engine.conversations.acting import deliver
 from limpet.engine.conversations.conversation import Conversation
 from limpet.engine.conversations.shells import ShellName, begin
+from limpet.engine.conversations.transcripts import Transcripts
 from limpet.model.errors import Refusal
 from limpet.model.ids import IdMaker, check_id
 from limpet.store.runs import RunFilter
@@ -44,6 +46,7 @@ class Conversations:
         self._engine = engine
         self._known: dict[str, Conversation] = {}
         self._opening: dict[str, asyncio.Task[Conversation]] = {}
+        self.transcripts: Final = Transcripts(engine)
         self.ids = IdMaker(int.from_bytes(os.urandom(2)))
 
     async def open(self, conversation_id: str, opening: Opening) -> Conversation:
@@ -64,7 +67,6 @@ class Conversations:
         found = await self._find(conversation_id)
         if found is None or found.live.run.is_over:
             found = await self._begin(conversation_id, opening)
-        self._known[conversation_id] = found
         await deliver(found)
         return found
 
@@ -76,18 +78,29 @@ class Conversations:
             known = await self._find(conversation_id)
             if known is None:
                 raise Refusal("not_found", f"there is no conversation {conversation_id}: pty.open begins one")
-            self._known[conversation_id] = known
         known.catch_up()
         return known
 
     async def _find(self, conversation_id: str) -> Conversation | None:
         runs = await self._engine.list(RunFilter(session_id=conversation_id, dialect=DIALECT, limit=1))
-        if not runs:
-            return None
+        known = self._known.get(conversation_id)
+        if not runs or (known is not None and known.live.run.run_id >= runs[0].run_id):
+            return known  # somebody else found it meanwhile: of a run there is one that hears its facts
         return self._made(conversation_id, self._engine.find(runs[0].run_id))
 
     def _made(self, conversation_id: str, live: LiveRun) -> Conversation:
-        return Conversation(conversation_id, live, self._engine.config.run.sync_ms / 1000)
+        conversation = Conversation(conversation_id, live, self._engine.config.run.sync_ms / 1000)
+        self.transcripts.follow(conversation)
+        self._known[conversation_id] = conversation
+        return conversation
+
+    async def resume(self) -> None:
+        """Takes up what an earlier engine left: blocks that were not handed over, files that were not written."""
+        for conversation_id in await self.transcripts.unfinished():
+            with contextlib.suppress(Refusal):
+                found = await self._find(check_id("conversation_id", conversation_id))
+                if found is not None:
+                    await deliver(found)
 
     async def _begin(self, conversation_id: str, opening: Opening) -> Conversation:
         directory = self._directory(conversation_id)
