@@ -43,6 +43,10 @@ class State(msgspec.Struct, kw_only=True):
     blocks_bytes: int = 0
     is_whole: bool = False
 
+    def is_held_by(self, events: Path, blocks: Path) -> bool:
+        """Whether the files are as long as they were."""
+        return _holds(events, self.events_bytes) and _holds(blocks, self.blocks_bytes)
+
 
 def state_of(directory: Path) -> State | None:
     """What stands there; None where that cannot be read."""
@@ -107,8 +111,7 @@ class Transcript:
         for each in (directory, directory / "blocks"):
             each.mkdir(mode=0o700, exist_ok=True)
         events, blocks = directory / EVENTS, directory / BLOCKS
-        is_same_boot = before is not None and before.boot_id == wanted.boot_id
-        if is_same_boot and _holds(events, before.events_bytes) and _holds(blocks, before.blocks_bytes):
+        if before is not None and before.boot_id == wanted.boot_id and before.is_held_by(events, blocks):
             self._state = before
             self._saved = (before.told, before.is_whole)
         for path, length in ((events, self._state.events_bytes), (blocks, self._state.blocks_bytes)):
