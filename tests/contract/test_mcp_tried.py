@@ -181,15 +181,13 @@ TASKS = (
         lambda a: a["output"] == "back\n",
     ),
     Task(
-        "feed a program step by step",
+        "what does the screen show?",
         (
-            ("shell", {"action": "spawn", "command": "while read line; do echo got $line; done", "stdin": "open"}),
-            ("runs_write", lambda told: {"run_id": run_of(told), "text": "first\n"}),
-            ("runs_wait", lambda told: {"run_ids": [run_of(told)], "for": [{"regex": "got first\n"}]}),
-            ("runs_write", lambda told: {"run_id": run_of(told), "text": "last\n", "close": True}),
-            ("runs_wait", lambda told: {"run_ids": [run_of(told)]}),
+            ("pty_exec_interactive", talk("screen", cmd="printf '\\033[2J\\033[3;5Hmenu'; read x")),
+            ("pty_wait_for", lambda told: talk("screen", match="menu", from_cursor=told[0]["resume_cursor"])),
+            ("pty_snapshot", talk("screen")),
         ),
-        lambda a: a["run"]["exit_code"] == 0,
+        lambda a: "    menu" in json.dumps(a),
     ),
     Task(
         "sort these lines",

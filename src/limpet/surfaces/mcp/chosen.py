@@ -25,7 +25,7 @@ FAMILIES: Final = {
         "waitJob",
     ),
     "tasks": ("tool.",),
-    "runs": ("runs.",),
+    "runs": ("runs.", "exec_events."),
     "backlog": ("backlog.",),
 }
 """Of each set: the names of its rows, or how they begin."""

@@ -10,12 +10,12 @@ AGENT: Final = (
     "runs.read",
     "runs.search",
     "runs.list",
-    "runs.write",
     "pty.run",
     "pty.exec_interactive",
     "pty.send",
     "pty.wait_for",
     "pty.read_spool",
+    "pty.snapshot",
     "pty.end_session",
 )
 """What a coding agent needs, and no more: `--tools agent`."""
@@ -64,7 +64,7 @@ WORDS: Final[dict[str, Words]] = {
             "pty": "Give it a terminal.",
             "timeout_secs": "Kills it after so long. Not needed to bound this call.",
             "session_id": "Runs of one session go one after another.",
-            "stdin": 'Text; or "open", for runs_write.',
+            "stdin": "Text, all at once; programs that ask: pty_exec_interactive.",
             "view": "plain: no escape sequences.",
             "watch": "Each match becomes an event item, and a message of backlog_take.",
             "key": "Same key, same command: started once.",
@@ -160,6 +160,10 @@ WORDS: Final[dict[str, Words]] = {
         {"from_cursor": _CURSOR, "view": "plain: no escape sequences."},
         defaults=_A_PAGE,
         most=_MOST_OF_A_PAGE,
+    ),
+    "pty.snapshot": Words(
+        "See a conversation's screen as a person would: text rows, cursor. For editors, menus, progress, pagers; what "
+        "scrolled by is in pty_read_spool.",
     ),
     "pty.end_session": Words(
         "Bring a conversation back to its prompt: Ctrl-C, then TERM, and with force a new shell. For a command that "
