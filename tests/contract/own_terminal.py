@@ -90,6 +90,11 @@ class OwnTerminal:
         assert self.settings() == self.before
         return code
 
+    def read_rest(self) -> None:
+        """Returns once all that was written so far has been read."""
+        os.write(self._theirs, b"<all was read>")
+        until(lambda: self.said.endswith(b"<all was read>"), "the rest of what was said")
+
     def __enter__(self) -> Self:
         return self
 
