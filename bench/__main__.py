@@ -9,7 +9,21 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import background, calls, crowd, growth, matching, memory, pages, report, shells, store, streams, waits
+from bench import (
+    background,
+    calls,
+    crowd,
+    gateway,
+    growth,
+    matching,
+    memory,
+    pages,
+    report,
+    shells,
+    store,
+    streams,
+    waits,
+)
 from bench.measure import Row, Setting
 
 SCENARIOS: dict[str, Callable[[Setting], list[Row]]] = {
@@ -23,6 +37,9 @@ SCENARIOS: dict[str, Callable[[Setting], list[Row]]] = {
     "S4": waits.on_markers,
     "S6": crowd.at_once,
     "S7": pages.at_random,
+    "WS": gateway.fan_out,
+    "EVENTS": gateway.pairs,
+    "F60": gateway.stopped_readers,
     "GROW": growth.slopes,
     "MEM": memory.keepers,
     "STORE": store.doors,
