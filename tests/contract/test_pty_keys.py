@@ -92,6 +92,7 @@ def test_input_with_a_key_is_typed_once_whoever_dies(new_home: Callable[..., Hom
 def test_a_reset_is_an_item_of_the_run(http: Http) -> None:
     with talking(http) as talk:
         ended = talk.run("exit 3")
+        talk.run("true")  # the next shell is there, to be ended too
         talk.ok("reset")
         run_id = talk.status()["run_id"]
     items = http.ok("shell", {"action": "log", "run_id": run_id})["items"]
