@@ -46,7 +46,7 @@ def test_another_user_is_sent_away_whatever_the_modes() -> None:
                 out, _ = await caller.communicate()
                 said.append((caller.returncode, out))
             assert said[0] == (0, b'{"ok":true}')
-            assert said[1][0] in (52, 56), said  # no answer, or a connection that was reset
+            assert said[1][0] in (52, 55, 56), said  # no answer; or it ended before, or while, curl asked
             assert said[1][1] == b""
 
     with tempfile.TemporaryDirectory(prefix="lmp", dir="/tmp") as home:
