@@ -79,7 +79,7 @@ def test_several_sets(open_mcp: Callable[..., Mcp]) -> None:
 @pytest.mark.requirement("6.4")
 def test_an_unknown_set_is_said_at_once(house: Home) -> None:
     done = house.limpet("mcp", "--tools", "agnet")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stdout == b""
     assert b"did you mean agent" in done.stderr
 
