@@ -53,7 +53,7 @@ class Tale:
 
 def tell(tale: Tale) -> None:
     """All of it; each part stands alone."""
-    for part in (_shell, _background, _reading, _waiting, _input, _backlog, _blocks, _talking, _ends, _house):
+    for part in (_shell, _background, _reading, _waiting, _input, _backlog, _events, _blocks, _talking, _ends, _house):
         part(tale)
 
 
@@ -165,6 +165,16 @@ def _backlog(tale: Tale) -> None:
     tale.refused("invalid_argument", "backlog.ack", lease=5)
 
 
+def _events(tale: Tale) -> None:
+    tale.ok("shell", command="codex() { echo out; }; codex", cwd="/", session_id="s4", context={"runId": "r"})
+    mine: Answer = {"session": "s4", "events": ["exec.*"]}
+    tale.unsaid("exec_events.recent", lambda answer: len(answer["events"]) == 3, **mine)
+    tale.ok("exec_events.recent", **mine)
+    tale.ok("exec_events.recent", **mine, limit=1)
+    tale.refused("invalid_argument", "exec_events.recent", after=-1)
+    tale.refused("invalid_argument", "exec_events.recent", events="exec.*")
+
+
 def _blocks(tale: Tale) -> None:
     talk = {"conversation_id": "c1"}
     for op in ("pty.status", "pty.read_spool", "blocks.since"):
@@ -242,10 +252,10 @@ def _ends(tale: Tale) -> None:
     tale.ok("pty.reset", **talk)
     tale.refused("invalid_argument", "pty.reset", **talk, force=True)
     tale.refused("invalid_argument", "pty.close", **talk, force=True)
-    tale.ok("pty.close", **talk)
-    tale.ok("pty.close", **talk)
-    tale.ok("pty.close", conversation_id="c4")
-    tale.ok("pty.status", **talk)
+    # A shell that is ended may still say so, or not.
+    for conversation_id in ("c3", "c4"):
+        tale.unsaid("pty.close", lambda answer: answer["closed"], conversation_id=conversation_id)
+    tale.unsaid("pty.status", lambda answer: answer["closed"], **talk)
     tale.ok("blocks.get", **talk, block_id=begun["block_id"])
 
 

@@ -6,10 +6,34 @@ from typing import Any
 from .home import Answer
 
 # Where ids stand that limpet makes; each becomes its field's name and the order in which it was first seen.
-IDS = frozenset({"run_id", "session_id", "active_session_id", "block_id", "active_block_id", "shell_id", "lease", "id"})
+IDS = frozenset(
+    {
+        "run_id",
+        "execId",
+        "session_id",
+        "sessionId",
+        "active_session_id",
+        "block_id",
+        "active_block_id",
+        "shell_id",
+        "lease",
+        "id",
+    }
+)
 NUMBERS = frozenset(
     # What is on disk by now (`durable_offset`) hangs on the moment, as the times do.
-    {"pid", "ts", "ts_begin", "ts_end", "duration_ms", "uptime_ms", "bytes_on_disk", "searched_bytes", "durable_offset"}
+    {
+        "pid",
+        "ts",
+        "ts_begin",
+        "ts_end",
+        "duration_ms",
+        "durationMs",
+        "uptime_ms",
+        "bytes_on_disk",
+        "searched_bytes",
+        "durable_offset",
+    }
 )
 # What a caller brings along without saying so: each way in has its own (0.10).
 # What a terminal's programs wait for hangs on the moment.

@@ -9,6 +9,7 @@ import pytest
 from .every_operation import Tale, operations, tell
 from .home import Home
 from .likeness import Likeness
+from .listening import WebSocket
 from .mcp import Mcp, McpHttp
 from .surface import Async, Cli, Http, InProcess, Surface, Sync
 from .tcp import Port, Tcp
@@ -22,6 +23,7 @@ WAYS_IN: dict[str, Callable[[Home], Surface]] = {
     "mcp": Mcp,
     "mcp-http": McpHttp,
     "tcp": lambda home: Tcp(Port(home)),
+    "websocket": WebSocket,
 }
 
 
