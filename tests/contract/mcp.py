@@ -140,7 +140,7 @@ class Mcp(Surface):
         """As a client ends its server."""
         assert self.process.stdin is not None
         self.process.stdin.close()
-        assert self.process.wait(20) == 0
+        assert self.process.wait(60) == 0
         self._reader.join(20)
 
 

@@ -1,6 +1,7 @@
 """What stands on a terminal's screen, and programs that ask it, by what a person would see (3.8, F50, F51, 6.7)."""
 
 import html
+import itertools
 import re
 import sys
 from collections.abc import Callable
@@ -22,9 +23,11 @@ def screen(talk: Talk, **params: str) -> Answer:
 @pytest.fixture
 def drawn(tmp_path: Path) -> Callable[[Talk, str], None]:
     """Draws a text on a talk's screen, from an empty one, and leaves a program in front."""
+    numbers = itertools.count(1)
 
     def draw(talk: Talk, text: str) -> None:
-        file = tmp_path / "drawing"
+        # One for each: a cat that looks for more when the file is written anew would find the rest of the next text.
+        file = tmp_path / f"drawing-{next(numbers)}"
         file.write_bytes(text.encode())
         begun = talk.ok("exec_interactive", cmd=f"stty raw -echo; printf '\\033c'; cat '{file}' - ; stty sane")
         talk.wait_for(text[-8:], begun["resume_cursor"])
