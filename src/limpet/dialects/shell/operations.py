@@ -41,6 +41,9 @@ async def shell(engine: Engine, request: ShellRequest, caller: Caller) -> ShellR
         return _spawned(engine, live)
     if caller.stays:
         await live.wait_until(lambda run: run.is_over, None)
+    if not live.run.is_over:
+        # Nobody listened to output: what came since is in the answer all the same.
+        live = engine.find(live.run.run_id)
     if request.action == "spawn":
         return _polled(engine, live, request, caller)
     told = _told(engine, live, request.view, caller.room_bytes)
