@@ -81,7 +81,7 @@ def test_two_hundred_clients_and_sixty_four_descriptors(new_home: NewHome, gate:
         _, ended = ask(inside, "runs.wait", {"run_ids": [run_id], "timeout_ms": 30_000})
         assert ended["run"]["exit_code"] == 3, ended
         _, ran = ask(inside, "shell", {"command": "echo in the crowd"})
-        assert ran["stdout"] == "in the crowd\n", ran
+        assert ran.get("stdout") == "in the crowd\n", ran
     until(lambda: descriptors(pid) < LIMIT // 2 + 8, "the crowd's connections to be closed")
     for _ in range(50):
         assert Http(home).ok("shell", {"command": "echo after"})["stdout"] == "after\n"

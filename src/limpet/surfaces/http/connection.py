@@ -60,6 +60,7 @@ class Connection(HttpToolsProtocol):
         self._is_crowded = False
         self._in_body = False
         self._is_over = False
+        self._lingers = False
         self._running: Hot | None = None
         self._upgrade: tuple[Upgrade, Caller] | None = None
         self._upgraded: Upgraded | None = None
@@ -208,7 +209,9 @@ class Connection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """The body is whole; what is to be upgraded has none."""
         self._in_body = False
-        if self._upgrade is None and not self._is_over:
+        if self._lingers:
+            self.transport.close()
+        elif self._upgrade is None and not self._is_over:
             super().on_message_complete()
 
     def on_response_complete(self) -> None:
@@ -229,7 +232,7 @@ class Connection(HttpToolsProtocol):
         if not self._in_body and not self._in_head:
             self.transport.close()
         elif not self.transport.is_closing():
-            self._is_over = True
+            self._is_over = self._lingers = True
             self.transport.write_eof()
             self.flow.resume_reading()
             self._deadlines.linger(self)
