@@ -25,8 +25,9 @@ $(STAMP): $(BIN)/uv pyproject.toml uv.lock
 	$(BIN)/uv sync --locked --inexact --quiet
 	@touch $@
 
+# Most tests wait for processes: two files at a time take half as long.
 test: env
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: env
 	$(BIN)/ruff check .
