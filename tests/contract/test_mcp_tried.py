@@ -101,9 +101,10 @@ TASKS = (
     Task(
         "follow a long build, reading what is new each time",
         (
-            ("shell", {"action": "spawn", "command": "echo one; sleep 0.3; echo two"}),
+            ("shell", {"action": "spawn", "command": "echo one; until [ -e built ]; do sleep 0.05; done; echo two"}),
             ("runs_wait", lambda told: {"run_ids": [run_of(told)], "for": [{"regex": "one\n"}]}),
             ("shell", lambda told: {"action": "log", "run_id": run_of(told)}),
+            ("shell", {"command": "touch built"}),
             ("runs_wait", lambda told: {"run_ids": [run_of(told)]}),
             ("shell", lambda told: {"action": "log", "run_id": run_of(told), "since_seq": told[2]["next_seq"]}),
         ),
