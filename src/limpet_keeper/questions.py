@@ -1,6 +1,6 @@
 """What programs ask their terminal: seen as it passes, and answered once, while whoever asked can read the answer.
 
-Imported by keepers of terminals alone. See docs/adr/0023.
+Imported by keepers of terminals alone. See docs/adr/0022.
 """
 
 from __future__ import annotations
