@@ -157,7 +157,7 @@ def answered(talk: Talk, tmp_path: Path, mode: str, query: str, then: str = "Z")
     if mode == "raw":
         # What answers does so at once, or once something looks at the screen; a person is slower.
         talk.ok("snapshot")
-        talk.ok("wait_for", match="300", match_type="quiet", from_cursor=at, timeout_ms=60_000)
+        talk.ok("wait_for", match="2000", match_type="quiet", from_cursor=at, timeout_ms=60_000)
     talk.ok("send", data=then)
     line = talk.wait_for(r"GOT [0-9a-f]* END", at, "regex")["match_text"]
     talk.wait_for("", 0, "exit")

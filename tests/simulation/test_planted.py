@@ -25,7 +25,7 @@ from limpet_keeper.spool import Spool
 from tests.simulation.test_histories import REMEMBERED
 from tests.simulation.test_model import Machine
 
-MOST_SEEDS = 400
+MOST_SEEDS = 2000
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
